@@ -13,7 +13,12 @@ from hypothesis import settings
 from tests.contract.objects.moto_server import running_server
 from tests.support.background import wait_for_compaction
 
-pytest_plugins = ["pytester", "tests.acceptance.plugin", "tests.scheduling"]
+pytest_plugins = [
+    "pytester",
+    "tests.acceptance.plugin",
+    "tests.scheduling",
+    "tests.support.fast_folder",
+]
 
 # A time limit per example only measures how busy the machine is. Examples are the same every time, so
 # that a sound change is never stopped by an old defect; `make test-random` looks for those.

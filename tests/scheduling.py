@@ -8,6 +8,7 @@ are here because pytest-xdist 3.8 ignores `xdist_group` under pytest 9.2
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -80,3 +81,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> UnitsTo
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place_in_queue(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """One worker more than cores: some tests wait for leases, timeouts and other processes.
+
+    None leaves it to pytest-xdist, which reads PYTEST_XDIST_AUTO_NUM_WORKERS.
+    """
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ or config.option.numprocesses != "auto":
+        return None
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None

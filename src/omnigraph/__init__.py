@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from omnigraph import errors
+    from omnigraph.analytics.run import Analysis
     from omnigraph.api.branches import Branches, Tags
     from omnigraph.api.graph import Graph, init, open
     from omnigraph.api.graph_at import GraphAt
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from omnigraph.versioning.audit import RecordedAudit
 
 __all__ = [
+    "Analysis",
     "AppliedCommit",
     "Blob",
     "Blobs",
@@ -96,6 +98,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Analysis": "omnigraph.analytics.run",
     "AppliedCommit": "omnigraph.merge.merger",
     "Blob": "omnigraph.read.entities",
     "Blobs": "omnigraph.api.reading",

@@ -263,8 +263,15 @@ MAX_REPORTED_CONFLICTS: Final = 10_000
 MERGE_MEMORY_BYTES: Final = 128 * 1024 * 1024
 """Rows of one table that a merge keeps in memory until they are written; others wait in scratch files."""
 
-SORTED_BYTES: Final = 64 * 1024 * 1024
-"""Rows that are sorted at a time for an export. Of more rows, parts wait in scratch files."""
+SORTED_BYTES: Final = 16 * 1024 * 1024
+"""Rows that are sorted at a time for an export. Of more rows, parts wait in scratch files. An export holds
+this a few times over, and a server runs many exports at once."""
+
+MAX_SORTED_PARTS: Final = 256
+"""Most scratch files of one table; parts of a larger table are larger instead. All are open at once."""
+
+SORTED_BYTES_PER_TASK: Final = 64 * 1024 * 1024
+"""Rows that one Spark task sorts; smaller tasks would cost more to start than to run."""
 
 BLOB_ROWS: Final = 64
 """Rows whose blobs an export reads at a time; a blob may have megabytes."""

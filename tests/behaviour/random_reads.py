@@ -26,6 +26,7 @@ from omnigraph.language.types import PropType, Scalar
 from omnigraph.read.view import ReadView
 from omnigraph.storage.filters import And, Comparison, Filter, In, IsNull, Not, Or
 from tests.support.generate import Range
+from tests.support.generate.rows import row_conditions
 from tests.support.model.export import export
 from tests.support.model.graph import numbered_ids
 from tests.support.model.image import Image
@@ -244,12 +245,13 @@ def views(draw: st.DrawFn, catalog: Catalog) -> ReadView:
         if name not in (getattr(declared, "key", None) or ())
     ]
     hidden = draw(st.lists(st.sampled_from(concealable), max_size=2)) if concealable else []
-    rows: dict[str, Filter] = {}
+    rows: dict[str, Filter | str] = {}
     for declared in catalog:
         able = [p for p in declared.properties.values() if not p.type.is_blob]
         is_alone = declared.name not in catalog.nodes.keys() & catalog.edges.keys()
         if able and is_alone and draw(st.integers(0, 2)) == 0:
-            rows[declared.name] = draw(predicates(able))
+            written = row_conditions(catalog, declared, READS)
+            rows[declared.name] = draw(written if draw(st.booleans()) else predicates(able))
     return ReadView(frozenset(hidden_nodes + hidden_edges), frozenset(hidden), rows)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import (
+    BranchNotFound,
     LanguageError,
     ParameterOutOfRange,
     QueryBudgetExceeded,
@@ -100,3 +101,35 @@ def test_every_increment_of_many_writers_counts(tmp_path, where):
             pool.map(_count, [uri] * WRITERS)
     (row,) = graph.query('match { $t: Town { name: "dun" } } return { $t.pop as n }').to_dicts()
     assert row["n"] == WRITERS * EACH
+
+
+@pytest.mark.acceptance("L-390")
+def test_branch_statements_do_what_the_calls_of_their_names_do(roads):
+    made = roads.mutate('branch create "review/x" from main')
+    assert (made.query_name, made.branch, made.commit_id) == ("branch create", "review/x", None)
+    assert made.receipt.parent_commit_id == roads.head().id
+    assert roads.query("// all\nbranch list;").to_dicts() == [
+        {"name": "main"},
+        {"name": "review/x"},
+    ]
+    inserted = roads.mutate('insert Town { name: "fir" }', branch="review/x")
+    merged = roads.mutate('branch merge "review/x"')
+    assert (merged.branch, merged.affected_nodes) == ("main", 0)
+    assert roads.head().parents[-1] == inserted.commit_id or roads.head().id == merged.commit_id
+    assert roads.query('match { $t: Town { name: "fir" } } return { $t }').row_count == 1
+    gone = roads.mutate('branch delete "review/x"')
+    assert (gone.query_name, list(roads.branches)) == ("branch delete", ["main"])
+    with pytest.raises(BranchNotFound):
+        roads.mutate("branch delete nope")
+    for run, text, problem in (
+        (roads.query, "branch create x", "is a mutation; run it with `mutate`"),
+        (roads.mutate, "branch list", "is a read; run it with `query`"),
+        (roads.at("main").query, "branch list", "branch statements"),
+    ):
+        with pytest.raises(QuerySelectionError, match=problem):
+            run(text)
+    with pytest.raises(QuerySelectionError, match="takes no name"):
+        roads.mutate("branch create x", name="q")
+    with pytest.raises(QuerySelectionError, match="takes no name"):
+        roads.mutate("branch create x", {"a": 1})
+    assert list(roads.branches) == ["main"]

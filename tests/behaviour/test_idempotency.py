@@ -40,13 +40,15 @@ from tests.crash.recovery.situations import (
 )
 from tests.support.faults import Call, FailStorage, armed
 
+TEXTS = "node Page { slug: String @key  body: String  vec: Vector(2)? @embed(body) }\n"
 KEYLESS = "node Event { what: String }\n"
 NOTE = "query note($what: String) { insert Event { what: $what } }"
 WIDER = SCHEMA + KEYLESS + "node Robot { serial: I64 @key }\n"
 
 
 @pytest.fixture
-def graph(uri) -> Graph:
+def graph(uri, monkeypatch) -> Graph:
+    monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
     graph = new_graph(uri)
     graph.schema.apply(SCHEMA + KEYLESS)
     return graph
@@ -78,6 +80,15 @@ def _grow(graph: Graph) -> None:
     graph.branches.create("side").mutate(NOTE, {"what": "side"})
 
 
+def _embed(graph: Graph, key: str | None):
+    return graph.embed(all=True, idempotency_key=key)
+
+
+def _add_texts(graph: Graph) -> None:
+    graph.schema.apply(SCHEMA + KEYLESS + TEXTS)
+    graph.insert("Page", [{"slug": "a", "body": "zinc"}, {"slug": "b", "body": "tin"}])
+
+
 def _last_commit(graph: Graph) -> str:
     return next(c.id for c in reversed(graph.log(reverse=True)) if c.message == "to revert")
 
@@ -102,6 +113,11 @@ WRITES = {
         lambda graph, key: graph.cherry_pick(graph.head("side").id, idempotency_key=key),
         _events,
         _grow,
+    ),
+    "embed": Write(
+        _embed,
+        lambda graph: sum("node:Page" in commit.counts for commit in graph.log()) - 1,
+        _add_texts,
     ),
     "schema change": Write(
         lambda graph, key: graph.schema.apply(WIDER, idempotency_key=key),
@@ -214,6 +230,16 @@ def test_a_repeated_mutation_tells_what_it_changed(graph):
     assert (second.affected_nodes, second.affected_edges) == (1, 0)
     assert (second.query_name, second.branch) == (first.query_name, first.branch)
     assert ages(graph)["Bob"] == 6
+
+
+def test_repeated_embedding_tells_what_it_computed(graph):
+    _add_texts(graph)
+    first = _embed(graph, "k")
+    graph.insert("Page", [{"slug": "c", "body": "lead"}])
+    second = _embed(graph, "k")
+    assert [prop.embedded for prop in first.properties + second.properties] == [2, 2]
+    with pytest.raises(IdempotencyKeyReused):
+        graph.embed(pending=True, idempotency_key="k")
 
 
 def test_a_repeated_merge_needs_no_source(graph):

@@ -335,7 +335,8 @@ def test_self_loops_come_and_go_with_their_edges_and_nodes(hops):
     seen = [
         ReadView.ALL,
         ReadView(rows={"A": Comparison("k", "!=", "a")}),
-        ReadView(rows={"Knows": IsNull("w")}),
+        ReadView(rows={"Knows": IsNull("w"), "A": 'length(k + "x") > 1 and k in ["a", "b", "d"]'}),
+        ReadView(rows={"Knows": "coalesce(w, 7) + 1 > 2 or from = to"}),
     ]
     matches = [f"$m knows{hops} $o", f"$m: A  $m knows{hops} $m", f"$o knows{hops} $m"]
     texts = [f"query q() {{ match {{ {match} }} return {{ $m, count($m) }} }}" for match in matches]

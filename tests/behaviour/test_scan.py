@@ -333,7 +333,7 @@ def test_what_a_mutation_would_refuse_a_scan_refuses(graph, type_name, where):
 @pytest.mark.parametrize(
     ("where", "params", "message"),
     [
-        ("small = $least", None, "parameter 'least' not provided in params"),
+        ("small = $least", None, "parameter 'least' not provided"),
         ("small = $least", {"lest": 1}, "unknown parameter 'lest' (declared: least); did you mean `least`?"),
         ("small = $least", {"least": 1, "x": 1}, "unknown parameter 'x' (declared: least)"),
         ("small = 1", {"x": 1}, "unknown parameter 'x' (none is declared)"),

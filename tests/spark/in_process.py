@@ -111,6 +111,7 @@ def small_exports(sorted_bytes: int, rows: int) -> Iterator[None]:
     """Exports whose tasks read so many rows and write ranges of so many bytes."""
     with patched(
         (ordered, "SORTED_BYTES", sorted_bytes),
+        (spark_export, "SORTED_BYTES_PER_TASK", sorted_bytes),
         (ordered, "_SAMPLED_ROWS", 10),
         (tasks, "LOAD_RANGE_ROWS", rows),
     ):

@@ -23,7 +23,6 @@ from omnigraph.merge import rows as merge_rows
 from omnigraph.read.view import ReadView
 from omnigraph.spark.choice import AUTO, INLINE, chosen_engine, compares_on_spark
 from omnigraph.spark.tasks import noting_jobs
-from omnigraph.storage.filters import Comparison
 from tests.spark.graphs import data_files, exported
 from tests.spark.in_process import comparisons_in_this_process, small_parts
 from tests.support.faults import Fail, FailStorage, InjectedFault, armed
@@ -137,7 +136,8 @@ def test_any_number_of_tasks_finds_the_same_changes(graph):
 
 def test_views_and_filters_hold_in_tasks_too(graph):
     view = ReadView(
-        rows={"Person": Comparison("age", ">", 40)},
+        rows={"Person": "age % 100 > $least or length(name) > 99"},
+        params={"least": 40},
         hidden_properties=frozenset({("Person", "photo")}),
     )
     found = []

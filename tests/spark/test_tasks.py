@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import gc
 import os
+from typing import Any
 
 import pytest
 
 from omnigraph.errors import SparkExecutorUnfit, SparkJobFailed
+from omnigraph.spark.failures import failure
 from omnigraph.spark.session import installed
-from omnigraph.spark.tasks import Sent, _in_order, failure, noting_jobs, run_exchange, run_tasks
+from omnigraph.spark.tasks import (
+    Sent,
+    _in_order,
+    noting_jobs,
+    run_exchange,
+    run_on_frame,
+    run_tasks,
+)
 
 
 def test_answers_come_in_order(spark):
@@ -67,9 +76,10 @@ def test_a_job_that_fails_says_so_in_a_line(spark):
     def fail(_number):
         raise RuntimeError("no such luck")
 
-    with pytest.raises(SparkJobFailed, match="Spark job 'fail' failed") as caught:
+    with pytest.raises(SparkJobFailed) as caught:
         run_tasks(spark, "fail", 1, fail)
-    assert "\n" not in str(caught.value)
+    reason = "RuntimeError: no such luck"
+    assert str(caught.value) == f"Spark job 'fail' failed: {reason}; nothing was changed"
     assert run_tasks(spark, "next", 1, float) == [0.0]
 
 
@@ -77,6 +87,48 @@ def test_a_job_that_fails_says_so_in_a_line(spark):
 def test_a_job_without_all_its_answers_failed(rows):
     with pytest.raises(SparkJobFailed, match="2 tasks gave"):
         _in_order(rows, 2, "job")
+
+
+def test_the_deepest_cause_of_a_failed_job_is_named(spark):
+    frame = spark.sql("select assert_true(id < 3, 'too big') from range(5)")
+    with pytest.raises(SparkJobFailed, match="too big"):
+        run_on_frame(frame, "read", list)
+
+
+class JavaException:
+    """An exception of Java as Python sees it."""
+
+    def __init__(self, name: str, message: str | None, cause: JavaException | None = None) -> None:
+        self.name, self.message, self.cause = name, message, cause
+
+    def getClass(self) -> JavaException:
+        return self
+
+    def getSimpleName(self) -> str:
+        return self.name
+
+    def getMessage(self) -> str | None:
+        return self.message
+
+    def getCause(self) -> JavaException | None:
+        return self.cause
+
+
+def told(error: Exception) -> str:
+    assert isinstance(error, SparkJobFailed)
+    return error.reason
+
+
+def test_a_cause_without_a_message_says_less_than_the_one_above_it():
+    error: Any = RuntimeError("An error occurred while calling o1.getResult.\n: Exception thrown")
+    bottom = JavaException("IOException", None)
+    sql = JavaException("SQLException", "no such table\n  at Db.java", bottom)
+    error.java_exception = JavaException("SparkException", "Job aborted", sql)
+    assert told(failure("read", error)) == "SQLException: no such table"
+    endless = JavaException("Loop", "again")
+    endless.cause = endless
+    error.java_exception = endless
+    assert told(failure("read", error)) == "Loop: again"
 
 
 def test_executors_without_the_package_are_named():

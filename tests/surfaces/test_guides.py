@@ -16,6 +16,7 @@ from tests.docs.test_user_docs import FOLDER, blocks_of, commands_of
 from tests.docs.test_user_docs import run as run_in_shell
 
 PAGES = {
+    "analytics.md": 5,
     "blobs.md": 4,
     "clusters.md": 9,
     "configuration.md": 8,

@@ -12,7 +12,16 @@ import pytest
 
 from omnigraph import extras
 from omnigraph.errors import InputError, MissingExtra
-from omnigraph.extras import CONNECT, POLICY, SERVER, SPARK, is_installed, missing_library
+from omnigraph.extras import (
+    ANALYTICS,
+    CONNECT,
+    POLICY,
+    SERVER,
+    SPARK,
+    TRACING,
+    is_installed,
+    missing_library,
+)
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -21,7 +30,9 @@ def noted(url: str, **details: object) -> str:
     return json.dumps({"url": url, **details})
 
 
-@pytest.mark.parametrize("extra", [SPARK, CONNECT, POLICY, SERVER], ids=lambda extra: extra.name)
+@pytest.mark.parametrize(
+    "extra", [SPARK, CONNECT, POLICY, SERVER, TRACING, ANALYTICS], ids=lambda extra: extra.name
+)
 def test_the_libraries_of_an_extra_are_those_of_the_project_file(extra):
     declared = PROJECT["project"]["optional-dependencies"][extra.name]
     assert [f"{name}{bounds}" for name, bounds in extra.libraries.items()] == declared

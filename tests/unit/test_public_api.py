@@ -8,6 +8,7 @@ import omnigraph
 
 def test_the_public_names_are_exactly_the_documented_ones():
     assert sorted(omnigraph.__all__) == [
+        "Analysis",
         "AppliedCommit",
         "Blob",
         "Blobs",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InputError
@@ -39,6 +39,23 @@ def names_argument(name: str, values: object) -> tuple[str, ...]:
         example = f"[{values!r}]" if isinstance(values, str) else "a list of names"
         raise InputError(f"{name} must be a list of strings; pass {example}")
     return tuple(text_argument(f"{name}[{place}]", one) for place, one in enumerate(values))
+
+
+def rows_argument(name: str, value: object) -> None:
+    """A number of rows, or None."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(f"{name} must be a number of rows from 0, not {value!r}")
+
+
+def parameters_argument(values: object) -> Mapping[str, object]:
+    """Parameters by name; None for none."""
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise InputError(f"params must map names to values, not {kind_of(values)}")
+    return values
 
 
 def commit_argument(name: str, value: Ref | None) -> CommitId | None:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from omnigraph.api.arguments import commit_argument, optional_text, text_argument
 from omnigraph.api.handle import GraphHandle
 from omnigraph.diagnostics import with_hint
-from omnigraph.errors import BranchInUse, NotFoundError
+from omnigraph.errors import BranchInUse, MergeConflicts, NotFoundError
 from omnigraph.graph.gate import Action
 from omnigraph.versioning.branch_names import MAIN
 
 if TYPE_CHECKING:
+    from omnigraph.api.core import GraphCore
     from omnigraph.api.graph import Graph
     from omnigraph.history.refs import Ref
     from omnigraph.history.tags import Tag
-    from omnigraph.merge.merger import AppliedCommit, MergeOptions
+    from omnigraph.merge.merger import AppliedCommit, MergeOptions, MergeResult
     from omnigraph.progress import Progress
     from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.branches import BranchRef
+    from omnigraph.versioning.manifest import ManifestState
+
+M = TypeVar("M", "MergeResult", "AppliedCommit")
 
 
 class HasBranches(GraphHandle):
@@ -150,9 +155,36 @@ class Branches:
         merger = Merger(core.parts, core.writer, branch, contract, options, quarantined)
         earlier = merger.reset_before()
         if earlier is not None:
-            return earlier
+            return handle._shown(earlier)
         target = core.resolve_ref(ref, handle._bound, "ref")
-        return merger.reset(target)
+        return only_shown(handle, branch, lambda: [target.state], lambda: merger.reset(target))
+
+
+def only_shown(
+    handle: GraphHandle,
+    target: BranchRef,
+    merged: Callable[[], Sequence[ManifestState]],
+    run: Callable[[], M],
+) -> M:
+    """The result of a merge, or its error, without what the handle does not see.
+
+    `merged` are the states whose changes come to the target.
+    """
+    if handle._view.sees_all:
+        return run()
+    from omnigraph.merge.shown import ShownConflicts
+
+    core: GraphCore = handle._core
+    states = [core.snapshot(target), *map(core.snapshot_of, merged())]
+    shown = ShownConflicts(handle._view, core.tables, states)
+    try:
+        done = run()
+    except MergeConflicts as error:
+        visible = shown.of(error.conflicts)
+        are_hidden = len(visible) < error.total
+        raise MergeConflicts(visible, are_partly_hidden=are_hidden) from None
+    visible = shown.of(done.conflicts)
+    return handle._shown(replace(done, conflicts=visible, conflicts_total=len(visible)))
 
 
 def apply_options(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from omnigraph.api.arguments import (
     commit_argument,
@@ -15,21 +17,32 @@ from omnigraph.api.arguments import (
     text_argument,
 )
 from omnigraph.api.branches import HasBranches
+from omnigraph.api.statements import branch_statement, run_branch_statement
 from omnigraph.catalog.model import EntityType, NodeType
-from omnigraph.errors import BranchNotFound, InputError, OmnigraphError
+from omnigraph.errors import (
+    BranchNotFound,
+    ConstraintError,
+    InputError,
+    LoadError,
+    MutationError,
+    OmnigraphError,
+    ReadsRestricted,
+)
 from omnigraph.graph.gate import Action
 from omnigraph.limits import MAX_LOAD_ERRORS
 
 if TYPE_CHECKING:
+    from omnigraph.api.protocol import GraphProtocol
     from omnigraph.embedding.embed import EmbedResult
     from omnigraph.history.refs import Ref
-    from omnigraph.load.run import LoadResult
+    from omnigraph.load.run import Loaded, Loader, LoadOptions, LoadResult
     from omnigraph.mutation.run import MutationResult
     from omnigraph.plan.changes import MutationPlan
     from omnigraph.progress import Progress
     from omnigraph.spark.choice import EngineArgument
     from omnigraph.versioning.branches import BranchRef
     from omnigraph.versioning.contract import SchemaContract
+    from omnigraph.versioning.recovery.sidecar import Quarantined
 
 
 class Changes(HasBranches):
@@ -57,6 +70,11 @@ class Changes(HasBranches):
         >>> done.affected_nodes
         1
         """
+        statement = branch_statement(source)
+        if statement is not None:
+            graph = cast("GraphProtocol", self)
+            given = (name, params, message, expected_head, idempotency_key)
+            return run_branch_statement(graph, statement, branch, *given)
         from omnigraph.commit.keys import keyed_request, keyed_text
         from omnigraph.mutation.match_reader import MatchReader
         from omnigraph.mutation.run import MutationOptions, Mutator
@@ -75,13 +93,9 @@ class Changes(HasBranches):
         def compiled_under(
             contract: SchemaContract,
         ) -> tuple[MutationPlan, Mapping[str, object], MutationOptions]:
-            compiled = core.reader.queries.compile(source, query_name, contract.catalog)
+            # What the view hides does not exist for the mutation.
+            compiled = core.reader.queries.compile(source, query_name, contract.catalog, self._view)
             plan = compiled.mutation_plan()
-            if plan.has_match and (self._view.hidden_types or self._view.hidden_properties):
-                # What the view hides does not exist for a pattern.
-                seen = self._view
-                compiled = core.reader.queries.compile(source, query_name, contract.catalog, seen)
-                plan = compiled.mutation_plan()
             bound = bind_host_values(plan.parameters, params or {})
             request = keyed_request(idempotency_key, "mutate", keyed_text(compiled.text), bound)
             return plan, bound, MutationOptions(request, self._actor, text, head)
@@ -94,12 +108,18 @@ class Changes(HasBranches):
             if ready is not None:
                 done = mutator.mutate_known(ready[0], ready[1], ref, known, ready[2])
                 if done is not None:
-                    return done
+                    return self._shown(done)
         quarantined = self._recover(ref)
         # After the recovery, which may have completed a schema change.
         contract = core.contract(ref)
         plan, bound, options = compiled_under(contract)
-        return mutator.mutate(plan, bound, ref, contract, options, quarantined)
+        try:
+            return self._shown(mutator.mutate(plan, bound, ref, contract, options, quarantined))
+        except ConstraintError as error:
+            if _names_any(self._view.hidden_names(contract.catalog), error):
+                hidden = "it would violate a rule of the schema about what is hidden from you"
+                raise MutationError([hidden], 1) from None
+            raise
 
     def load(
         self,
@@ -161,6 +181,8 @@ class Changes(HasBranches):
             strict=strict,
             engine=chosen_engine(engine),
         )
+        if known_mode == "overwrite":
+            self._require_whole("replace all rows of a type")
         ref, created = self._load_target(branch, create_from)
         self._allow(Action.CHANGE, ref.public)
         quarantined = self._recover(ref)
@@ -169,8 +191,8 @@ class Changes(HasBranches):
         loaded = loader.replay(ref, options) if load_id is not None else None
         if loaded is None:
             self._require_head(ref, options.expected_head)
-            loaded = loader.load(source, ref, contract, options, quarantined)
-        return LoadResult(
+            loaded = self._load(loader, source, ref, contract, options, quarantined)
+        done = LoadResult(
             receipt=receipt_of(loaded.commit, contract.catalog, replayed=loaded.replayed),
             branch=ref.public,
             base_branch=create_from if isinstance(create_from, str) else None,
@@ -182,6 +204,41 @@ class Changes(HasBranches):
             quarantined=loaded.note.quarantined,
             engine=loaded.engine,
         )
+        return self._shown(done)
+
+    def _load(
+        self,
+        loader: Loader,
+        source: object,
+        ref: BranchRef,
+        contract: SchemaContract,
+        options: LoadOptions,
+        quarantined: tuple[Quarantined, ...],
+    ) -> Loaded:
+        """Load into types of which this handle sees all properties."""
+        view, catalog = self._view, contract.catalog
+        if not view.hides_names:
+            return loader.load(source, ref, contract, options, quarantined)
+        known = view.loadable(catalog)
+        refused = frozenset(
+            found.table_key
+            for found in view.restrict(catalog)
+            if found.properties.keys() != known.entity(found.table_key).properties.keys()
+        )
+        try:
+            return loader.load(
+                source,
+                ref,
+                replace(contract, catalog=known),
+                replace(options, refused=refused),
+                quarantined,
+            )
+        except LoadError as error:
+            # A type that is named was named by the caller: no other is known to the load.
+            properties = {name for found in catalog for name in found.properties}
+            if _names_any(view.hidden_names(catalog) & properties, error):
+                raise ReadsRestricted("load a type of which properties are hidden") from None
+            raise
 
     def insert(
         self,
@@ -245,6 +302,7 @@ class Changes(HasBranches):
         dry_run: bool = False,
         message: str | None = None,
         expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
         engine: EngineArgument = "auto",
         progress: Progress | None = None,
     ) -> EmbedResult:
@@ -257,15 +315,18 @@ class Changes(HasBranches):
         >>> graph.embed(dry_run=True).properties
         ()
         """
+        from omnigraph.commit.keys import keyed_request
         from omnigraph.embedding.embed import Embedder, EmbedOptions
         from omnigraph.progress import SILENT
         from omnigraph.spark.choice import chosen_engine
 
         if (pending or stale) and all:
             raise InputError("all=True already includes pending and stale; pass only one")
+        chosen = names_argument("types", types), names_argument("properties", properties)
+        asked = (*chosen, pending, stale, all, include_given)
         options = EmbedOptions(
-            types=names_argument("types", types),
-            properties=names_argument("properties", properties),
+            keyed_request(idempotency_key, "embed", *asked),
+            *chosen,
             pending=pending or not stale,
             stale=stale or not pending,
             everything=all,
@@ -275,6 +336,7 @@ class Changes(HasBranches):
             expected_head=commit_argument("expected_head", expected_head),
         )
         choice = chosen_engine(engine)
+        self._require_whole("embed")
         core = self._core if dry_run else self._writable("embed")
         ref = self._ref(branch)
         contract = core.contract(ref)
@@ -284,7 +346,8 @@ class Changes(HasBranches):
         if dry_run:
             return embedder.preview(ref, contract, options)
         quarantined = self._recover(ref)
-        self._require_head(ref, options.expected_head)
+        if options.request.earlier(core.parts.manifest, ref.physical) is None:
+            self._require_head(ref, options.expected_head)
         return embedder.embed(ref, contract, options, quarantined, choice, progress or SILENT)
 
     def _load_rows(
@@ -303,7 +366,8 @@ class Changes(HasBranches):
         from omnigraph.read.entities import find_type
 
         core = self._writable("insert" if mode == "append" else "upsert")
-        declared = find_type(core.contract().catalog, text_argument("type", type))
+        catalog = self._view.restrict(core.contract().catalog)
+        declared = find_type(catalog, text_argument("type", type))
         if not is_rows(rows):
             wanted = "a list of dicts, an Arrow table, or a pandas or Polars frame"
             raise InputError(f"rows must be {wanted}, not {kind_of(rows)}")
@@ -331,6 +395,10 @@ class Changes(HasBranches):
             self._allow(Action.CHANGE, branch)
             self.branches.create(branch, source)
             return self._core.find_branch(branch), True
+
+
+def _names_any(names: frozenset[str], error: OmnigraphError) -> bool:
+    return bool(names) and not names.isdisjoint(re.findall(r"\w+", str(error)))
 
 
 def _require_identity(declared: EntityType) -> None:

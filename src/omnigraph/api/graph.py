@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from omnigraph.api.analytics import Analyses
 from omnigraph.api.arguments import kind_of, staleness_argument, text_argument
 from omnigraph.api.branches import HasTags
-from omnigraph.api.changing import Changes
 from omnigraph.api.core import GraphCore, head_notes
 from omnigraph.api.history import History
 from omnigraph.api.maintenance import HasMaintenance
@@ -161,7 +161,7 @@ def restore_schema(
 
 class Graph(
     Reads,
-    Changes,
+    Analyses,
     Merges,
     History,
     HasTags,

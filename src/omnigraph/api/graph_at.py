@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from omnigraph.api.arguments import names_argument, optional_text, text_argument
+from omnigraph.api.arguments import (
+    names_argument,
+    optional_text,
+    parameters_argument,
+    rows_argument,
+    text_argument,
+)
 from omnigraph.api.core import GraphCore
 from omnigraph.read.view import ReadView
 from omnigraph.versioning.commits import CommitId
@@ -15,7 +21,9 @@ from omnigraph.versioning.snapshot import Snapshot
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from omnigraph.analytics.run import Analysis, AnalysisOptions, Computed
     from omnigraph.catalog.model import Catalog
+    from omnigraph.history.commits import Receipt
     from omnigraph.language.query.ast import QueryFile
     from omnigraph.language.syntax import Source
     from omnigraph.progress import Progress
@@ -101,7 +109,11 @@ class GraphAt:
         >>> graph.at("main").to_json()["branch"]
         'main'
         """
-        return self._snapshot.to_json()
+        from omnigraph.read.view import visible_tables
+
+        return self._snapshot.to_json() | {
+            "tables": visible_tables(self._snapshot, self._core.tables, self._view)
+        }
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -228,6 +240,67 @@ class GraphAt:
             cancel=cancel,
         )
 
+    def analyze(
+        self,
+        algorithm: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        nodes: Iterable[str] = (),
+        edges: Iterable[str] = (),
+        directed: bool | None = None,
+        weight: str | None = None,
+        top: int | None = None,
+        budget: QueryBudget | None = None,
+        cancel: CancelToken | None = None,
+    ) -> Analysis:
+        """Run a graph algorithm on this state. The arguments are those of `Graph.analyze`.
+
+        >>> graph.at("main").analyze("components", top=0).columns
+        ['type', 'id', 'component']
+        """
+        from omnigraph.analytics.run import AnalysisOptions
+
+        options = AnalysisOptions(
+            algorithm=text_argument("algorithm", algorithm),
+            parameters=parameters_argument(params),
+            nodes=names_argument("nodes", nodes),
+            edges=names_argument("edges", edges),
+            directed=directed,
+            weight=optional_text("weight", weight),
+        )
+        rows_argument("top", top)
+        return self._analyze(options, top, budget, cancel)
+
+    def _analyze(
+        self,
+        options: AnalysisOptions,
+        top: int | None,
+        budget: QueryBudget | None,
+        cancel: CancelToken | None,
+    ) -> Analysis:
+        return self._analysis_of(self._compute(options, budget, cancel), top, None)
+
+    def _compute(
+        self, options: AnalysisOptions, budget: QueryBudget | None, cancel: CancelToken | None
+    ) -> Computed:
+        from omnigraph.analytics.run import compute, plan_analysis
+        from omnigraph.read.budget import QueryBudget
+
+        meter = (budget or QueryBudget.from_environment()).start(cancel)
+        plan = plan_analysis(self.catalog, options)
+        target = None if self._is_newest else self.commit_id
+        return compute(self._core.reader, self._snapshot, target, self._view, plan, meter)
+
+    def _analysis_of(
+        self, computed: Computed, top: int | None, receipt: Receipt | None
+    ) -> Analysis:
+        from omnigraph.analytics.run import result_of
+
+        target = None if self._is_newest else self.commit_id
+        found = result_of(computed, self._snapshot, target, top)
+        found.receipt = receipt
+        return found
+
     @property
     def blobs(self) -> BlobsAt:
         """The blobs of this state.
@@ -339,10 +412,8 @@ def entity_document(state: GraphAt, type: str, id: str) -> dict[str, Any] | None
     """One node or edge with the values that an export shows, or None. Raises `UnknownType`."""
     from omnigraph.read.entities import find_type, read_entity
 
-    declared = find_type(state.catalog, type)
-    if not state._view.sees_all and state.get(type, id) is None:
-        return None
-    return read_entity(state._snapshot, state._core.tables, declared.table_key, id)
+    key = find_type(state.catalog, type).table_key
+    return read_entity(state._snapshot, state._core.tables, key, id, state._view)
 
 
 def node_documents(state: GraphAt, type: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:

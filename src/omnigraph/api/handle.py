@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from omnigraph.api.arguments import (
     kind_of,
@@ -13,7 +14,7 @@ from omnigraph.api.arguments import (
 )
 from omnigraph.api.core import GraphCore
 from omnigraph.api.graph_at import GraphAt
-from omnigraph.errors import HandleClosed, InputError, ReadOnlyHandle
+from omnigraph.errors import HandleClosed, InputError, ReadOnlyHandle, ReadsRestricted
 from omnigraph.graph.gate import Action, OpenGate, Request, check_actor
 from omnigraph.read.view import ReadView
 from omnigraph.side_by_side import end_threads
@@ -22,8 +23,11 @@ from omnigraph.versioning.commits import CommitId
 from omnigraph.versioning.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from omnigraph.history.commits import WriteResult
     from omnigraph.history.refs import Ref
     from omnigraph.versioning.recovery.sidecar import Quarantined
+
+W = TypeVar("W", bound="WriteResult")
 
 
 class GraphHandle:
@@ -231,6 +235,22 @@ class GraphHandle:
     def _recover(self, ref: BranchRef) -> tuple[Quarantined, ...]:
         """Before every write: complete or undo what was interrupted on the branch."""
         return self._shared.recovery.recover_unless_busy(ref.physical).quarantined
+
+    def _require_whole(self, operation: str) -> None:
+        """Raises `ReadsRestricted` if this handle sees only a part of the graph."""
+        if not self._view.sees_all:
+            raise ReadsRestricted(operation)
+
+    def _shown(self, done: W) -> W:
+        """The result of a write without counts of what this handle does not see."""
+        if self._view.sees_all:
+            return done
+        from omnigraph.history.commits import shown_counts
+
+        catalog = self._core.contract().catalog
+        counts = shown_counts(done.receipt.counts, catalog, self._view)
+        receipt = replace(done.receipt, counts=counts)
+        return replace(done, receipt=receipt)  # type: ignore[type-var]  # all results are dataclasses
 
     def _require_head(self, ref: BranchRef, expected: CommitId | None) -> None:
         """Raises `HeadMoved` unless the branch is at the commit that the caller expects."""

@@ -72,7 +72,7 @@ class History(GraphHandle):
         else:
             found = list(core.manifest.commits(ref.physical))
         catalog = core.contract().catalog
-        return [Commit.of(record, catalog) for record in wanted.of(found)]
+        return [Commit.of(record, catalog, self._view) for record in wanted.of(found)]
 
     def commit(self, ref: Ref) -> Commit:
         """One commit, on whichever branch it is. Raises `CommitNotFound`.
@@ -175,7 +175,7 @@ class History(GraphHandle):
         return entity_history(core.parts, ref, type_name, entity_id, self._view)
 
     def _commit(self, record: CommitRecord) -> Commit:
-        return Commit.of(record, self._core.contract().catalog)
+        return Commit.of(record, self._core.contract().catalog, self._view)
 
 
 def branch_feed(handle: GraphHandle, branch: str | None) -> tuple[ChangeFeed, BranchRef]:

@@ -54,7 +54,7 @@ class Maintenance:
 
         core = self._graph._core
         snapshot = core.snapshot(self._graph._ref(branch))
-        return graph_status(core.parts, snapshot, core.reader.cached_bytes)
+        return graph_status(core.parts, snapshot, core.reader.cached_bytes, self._graph._view)
 
     def verify(
         self, branches: Iterable[str] | None = None, *, progress: Progress | None = None
@@ -71,6 +71,7 @@ class Maintenance:
         from omnigraph.maintenance.verify import verify_graph
         from omnigraph.progress import SILENT
 
+        self._graph._require_whole("verify a graph")
         core = self._graph._core
         wanted = None if branches is None else names_argument("branches", branches)
         return verify_graph(core.parts, branches=wanted, progress=progress or SILENT)
@@ -88,6 +89,7 @@ class Maintenance:
         handle = self._graph
         core = handle._writable("optimize")
         handle._allow(Action.CHANGE, MAIN)
+        handle._require_whole("optimize")
         optimizing = Optimizing(core.parts)
         return optimizing.run(core.find_branch(MAIN), core.contract(), actor=handle.actor)
 
@@ -114,6 +116,7 @@ class Maintenance:
         policy = CleanupPolicy(keep_versions, older_than, MIN_AGE if min_age is None else min_age)
         core = handle._writable("cleanup")
         handle._allow(Action.CHANGE, MAIN)
+        handle._require_whole("clean up")
         core.contract()
         return Cleanup(core.parts).run(policy, dry_run=dry_run)
 
@@ -137,6 +140,7 @@ class Maintenance:
 
         handle = self._graph
         core = handle._writable("repair")
+        handle._require_whole("repair")
         options, ref = RepairOptions(confirm, force, rollback), handle._ref(branch)
         if confirm:
             handle._allow(Action.CHANGE, ref.public)
@@ -158,6 +162,7 @@ class Maintenance:
         contract = core.contract()
         ref = handle._ref(branch)
         handle._allow(Action.CHANGE, ref.public)
+        handle._require_whole("build indexes")
         indexing = Indexing(core.parts, core.writer)
         handle._recover(ref)
         return indexing.run(ref, contract, actor=handle.actor, progress=progress or SILENT)
@@ -177,6 +182,7 @@ class Maintenance:
         >>> graph.maintenance.recoveries()
         []
         """
+        self._graph._require_whole("list recoveries")
         ref = self._graph._ref(branch)
         return self._graph._core.manifest.audits(ref.physical)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.arguments import commit_argument, optional_text
-from omnigraph.api.branches import HasBranches, apply_options
+from omnigraph.api.branches import HasBranches, apply_options, only_shown
 from omnigraph.errors import BranchInUse, HeadMoved, InputError
 from omnigraph.graph.gate import Action
 from omnigraph.versioning.commits import OperationKind, Warning
@@ -80,18 +80,18 @@ class Merges(HasBranches):
         )
         quarantined = self._recover(ours)
         contract = core.contract()
-        resolution.check(contract.catalog)
+        resolution.check(self._view.restrict(contract.catalog))
         merger = Merger(core.parts, core.writer, ours, contract, options, quarantined)
         earlier = merger.merged_before(named)
         if earlier is not None:
-            return earlier
+            return self._shown(earlier)
         self._require_head(ours, options.expected_head)
         theirs = resolve_source(core.parts, self._bound, source)
         if delete_source:
             self._refuse_kept(theirs)
         # What was interrupted on the source is recovered too, or it would come without its author.
         self._recover(theirs.branch)
-        merged = merger.merge(theirs)
+        merged = only_shown(self, ours, lambda: [theirs.state], lambda: merger.merge(theirs))
         if not delete_source or dry_run:
             return merged
         try:
@@ -180,7 +180,13 @@ class Merges(HasBranches):
         contract = core.contract()
         found = core.resolve_ref(ref, self._bound, "ref")
         merger = Merger(core.parts, core.writer, target, contract, options, quarantined)
-        return merger.apply(operation, found.commit, found.branch)
+        home, number = found.branch.physical, found.commit.sequence
+        return only_shown(
+            self,
+            target,
+            lambda: [core.manifest.at(home, n) for n in (number, number - 1) if n > 0],
+            lambda: merger.apply(operation, found.commit, found.branch),
+        )
 
 
 def _with_warning(merged: MergeResult, warning: Warning) -> MergeResult:

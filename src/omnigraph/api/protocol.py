@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from omnigraph.analytics.run import Analysis
     from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.catalog.model import Catalog
     from omnigraph.diff.diff import Diff
@@ -253,6 +254,20 @@ class GraphAtProtocol(Protocol):
         cancel: CancelToken | None = None,
     ) -> pa.RecordBatchReader: ...
 
+    def analyze(
+        self,
+        algorithm: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        nodes: Iterable[str] = (),
+        edges: Iterable[str] = (),
+        directed: bool | None = None,
+        weight: str | None = None,
+        top: int | None = None,
+        budget: QueryBudget | None = None,
+        cancel: CancelToken | None = None,
+    ) -> Analysis: ...
+
     @property
     def blobs(self) -> BlobsAtProtocol: ...
 
@@ -443,9 +458,30 @@ class GraphProtocol(Protocol):
         dry_run: bool = False,
         message: str | None = None,
         expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
         engine: EngineArgument = "auto",
         progress: Progress | None = None,
     ) -> EmbedResult: ...
+
+    def analyze(
+        self,
+        algorithm: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        nodes: Iterable[str] = (),
+        edges: Iterable[str] = (),
+        directed: bool | None = None,
+        weight: str | None = None,
+        top: int | None = None,
+        write: Mapping[str, str] | None = None,
+        branch: str | None = None,
+        at: Ref | None = None,
+        budget: QueryBudget | None = None,
+        cancel: CancelToken | None = None,
+        message: str | None = None,
+        expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
+    ) -> Analysis: ...
 
     @property
     def branches(self) -> BranchesProtocol: ...

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from omnigraph.api.graph_at import GraphAt
 from omnigraph.api.handle import GraphHandle
+from omnigraph.api.statements import branch_statement, listed_branches
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from omnigraph.api.protocol import GraphProtocol
     from omnigraph.history.refs import Ref
     from omnigraph.progress import Progress
     from omnigraph.read.budget import CancelToken, QueryBudget
@@ -118,6 +120,10 @@ class Reads(GraphHandle):
         >>> graph.query("team.gq", {"name": "Ada"}, name="friends_of").to_dicts()
         [{'friend': 'Bo'}]
         """
+        statement = branch_statement(source)
+        if statement is not None:
+            graph = cast("GraphProtocol", self)
+            return listed_branches(graph, statement, branch, name, params, at)
         return self._state(branch, at, max_staleness).query(
             source, params, name=name, view=view, budget=budget, cancel=cancel, exact=exact
         )

@@ -67,6 +67,7 @@ _SECTIONS: Final = {
     "Results": (
         "Result",
         "Explanation",
+        "Analysis",
         "Commit",
         "Tag",
         "Receipt",

@@ -54,12 +54,19 @@ class Schema:
 
     @property
     def source(self) -> str:
-        """The schema as text, comments included.
+        """The schema as text, comments included; without them, what a restricted handle sees of it.
 
         >>> graph.schema.source.startswith("node Person")
         True
         """
-        return self._graph._core.schemas.contract().source
+        from omnigraph.language.schema.excerpt import schema_excerpt
+        from omnigraph.language.syntax import Source
+
+        source = self._graph._core.schemas.contract().source
+        if not self._graph._view.hides_names:
+            return source
+        shown = {found.name: frozenset(found.properties) for found in self.catalog}
+        return schema_excerpt(Source("<schema>", source), shown)
 
     @property
     def catalog(self) -> Catalog:
@@ -96,8 +103,8 @@ class Schema:
         from omnigraph.read.source_files import schema_source
         from omnigraph.schema import SchemaApplication
 
-        core = self._graph._core
-        application = SchemaApplication(core.parts)
+        self._graph._require_whole("plan a schema change")
+        application = SchemaApplication(self._graph._core.parts)
         return application.plan(schema_source(new), allow_data_loss=allow_data_loss)
 
     def apply(
@@ -131,6 +138,7 @@ class Schema:
         handle = self._graph
         core = handle._writable("apply a schema")
         handle._allow(Action.SCHEMA_APPLY, target_branch=MAIN)
+        handle._require_whole("apply a schema")
         desired = schema_source(new)
         options = SchemaApplyOptions(
             request=keyed_request(
@@ -153,4 +161,5 @@ class Schema:
 
         core = self._graph._writable("store a schema text")
         self._graph._allow(Action.SCHEMA_APPLY, target_branch=MAIN)
+        self._graph._require_whole("store a schema text")
         SchemaApplication(core.parts).restate(schema_source(source))

@@ -123,7 +123,7 @@ _PAGED = frozenset(
     (
         "query", "explain", "alias", "diff", "log", "commit list", "commit show", "commit changes",
         "changes", "changes poll", "snapshot", "status", "errors", "schema show", "schema plan",
-        "branch list", "tag list", "queries list", "lint", "verify", "bisect",
+        "analyze", "branch list", "tag list", "queries list", "lint", "verify", "bisect",
     )
 )  # fmt: skip
 _INTERACTIVE = frozenset(("shell", "login", "mcp", "explore"))
@@ -223,6 +223,7 @@ _ENTRIES = (
     CommandEntry("init", "schema", Plane.STORAGE, "Create an empty graph from a schema file."),
     CommandEntry("ensure-indices", "maintenance", Plane.STORAGE, "Build missing indexes."),
     CommandEntry("embed", "embed", Plane.STORAGE, "Compute missing and stale embeddings."),
+    CommandEntry("analyze", "analyze", Plane.STORAGE, "Run a graph algorithm."),
     CommandEntry("optimize", "maintenance", Plane.STORAGE, "Compact tables and refresh indexes."),
     CommandEntry("cleanup", "maintenance", Plane.STORAGE, "Delete old versions."),
     CommandEntry(

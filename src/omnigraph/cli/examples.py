@@ -101,6 +101,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "omnigraph embed team.omni --dry-run",
         "omnigraph embed --input notes.jsonl --output embedded.jsonl --spec embed.json",
     ),
+    "analyze": (
+        "omnigraph analyze pagerank team.omni --edge Knows --top 10",
+        "omnigraph analyze k_hop team.omni -p hops=3 --format csv",
+        "omnigraph analyze pagerank team.omni --node Person --write score=rank -m 'ranks'",
+    ),
     "optimize": ("omnigraph optimize team.omni",),
     "cleanup": (
         "omnigraph cleanup team.omni --older-than 30d --dry-run",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from omnigraph.api.arguments import kind_of, optional_text, text_argument
+from omnigraph.api.statements import branch_statement, run_branch_statement
 from omnigraph.client import documents
 from omnigraph.client.handle import (
     RemoteHandle,
@@ -27,11 +28,14 @@ from omnigraph.wire import documents07 as v07
 from omnigraph.wire.requests import LoadPart
 
 if TYPE_CHECKING:
+    from omnigraph.analytics.run import Analysis
+    from omnigraph.api.protocol import GraphProtocol
     from omnigraph.embedding.embed import EmbedResult
     from omnigraph.history.refs import Ref
     from omnigraph.load.run import LoadResult
     from omnigraph.mutation.run import MutationResult
     from omnigraph.progress import Progress
+    from omnigraph.read.budget import CancelToken, QueryBudget
     from omnigraph.spark.choice import EngineArgument
 
 
@@ -52,6 +56,11 @@ class RemoteChanges(RemoteHandle):
         """Run a mutation query as one commit, or none if nothing changes."""
         from omnigraph.read.source_files import query_source
 
+        statement = branch_statement(source)
+        if statement is not None:
+            graph = cast("GraphProtocol", self)
+            given = (name, params, message, expected_head, idempotency_key)
+            return run_branch_statement(graph, statement, branch, *given)
         text = query_source(source)
         body = {
             "query": text.text,
@@ -160,12 +169,36 @@ class RemoteChanges(RemoteHandle):
         dry_run: bool = False,
         message: str | None = None,
         expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
         engine: EngineArgument = "auto",
         progress: Progress | None = None,
     ) -> EmbedResult:
         """Not available on a remote graph. Raises `EmbeddedOnly`."""
         self._transport  # noqa: B018 - a closed handle is refused at once
         raise EmbeddedOnly("embed")
+
+    def analyze(
+        self,
+        algorithm: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        nodes: Iterable[str] = (),
+        edges: Iterable[str] = (),
+        directed: bool | None = None,
+        weight: str | None = None,
+        top: int | None = None,
+        write: Mapping[str, str] | None = None,
+        branch: str | None = None,
+        at: Ref | None = None,
+        budget: QueryBudget | None = None,
+        cancel: CancelToken | None = None,
+        message: str | None = None,
+        expected_head: Ref | None = None,
+        idempotency_key: str | None = None,
+    ) -> Analysis:
+        """Not available on a remote graph. Raises `EmbeddedOnly`."""
+        self._transport  # noqa: B018 - a closed handle is refused at once
+        raise EmbeddedOnly("analyze")
 
     def _load_rows(
         self,

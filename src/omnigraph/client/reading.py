@@ -13,6 +13,7 @@ from omnigraph.api.arguments import (
     staleness_argument,
     text_argument,
 )
+from omnigraph.api.statements import branch_statement, listed_branches
 from omnigraph.client import documents
 from omnigraph.client.handle import (
     RemoteHandle,
@@ -30,6 +31,8 @@ from omnigraph.wire.values import untagged
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from omnigraph.analytics.run import Analysis
+    from omnigraph.api.protocol import GraphProtocol
     from omnigraph.catalog.model import Catalog
     from omnigraph.client.blobs import RemoteBlobsAt
     from omnigraph.history.refs import Ref
@@ -66,6 +69,10 @@ class RemoteReads(RemoteHandle):
     ) -> Result:
         """Run a query on the newest state of a branch, or on the state that `at` names."""
         refuse_view(view)
+        statement = branch_statement(source)
+        if statement is not None:
+            graph = cast("GraphProtocol", self)
+            return listed_branches(graph, statement, branch, name, params, at)
         self._check_staleness(max_staleness, at)
         return self._query(self._target(branch, at), source, params, name, budget, cancel, exact)
 
@@ -377,6 +384,23 @@ class RemoteGraphAt:
     ) -> pa.RecordBatchReader:
         """The rows of one type as Arrow batches."""
         return self._graph._scan(self._target, type, columns, where, params, budget, cancel)
+
+    def analyze(
+        self,
+        algorithm: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        nodes: Iterable[str] = (),
+        edges: Iterable[str] = (),
+        directed: bool | None = None,
+        weight: str | None = None,
+        top: int | None = None,
+        budget: QueryBudget | None = None,
+        cancel: CancelToken | None = None,
+    ) -> Analysis:
+        """Not available on a remote graph. Raises `EmbeddedOnly`."""
+        self._graph._transport  # noqa: B018 - a closed handle is refused at once
+        raise EmbeddedOnly("analyze")
 
     @property
     def blobs(self) -> RemoteBlobsAt:

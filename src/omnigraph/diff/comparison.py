@@ -70,7 +70,7 @@ class Visibility:
         return np.where(seen, numbers, ABSENT)
 
     def _matches(self, declared: EntityType, side: Side, numbers: Numbers) -> Mask:
-        predicate = self.view.rows.get(declared.name)
+        predicate = self.view.predicate(declared)
         if predicate is None or not len(numbers):
             return np.ones(len(numbers), np.bool_)
         bound = bind(predicate, bound_schema(declared))

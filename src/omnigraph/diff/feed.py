@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from omnigraph.catalog.model import Catalog, EntityType
+from omnigraph.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.diagnostics import counted, with_hint
 from omnigraph.diff.changes import Op
 from omnigraph.diff.comparison import Comparison, compare_snapshots
@@ -115,7 +115,7 @@ class ChangeFeed:
                 cursor = FeedCursor(commit.sequence, commit.graph_commit_id)
                 catalog = self._parts.snapshot_of(state).catalog
                 yield CommitChanges(
-                    Commit.of(commit, catalog),
+                    Commit.of(commit, catalog, self._view),
                     changes,
                     str(cursor),
                     commit.sequence == end,
@@ -208,33 +208,36 @@ def entity_history(
     parts: GraphParts, branch: BranchRef, type_name: str, id: str, view: ReadView = ReadView.ALL
 ) -> Iterator[EntityChange]:
     """The commits that changed an entity, oldest first. Raises `InputError` for an unknown type."""
-    if not view.sees_all:
-        raise InputError("history needs a handle without a view")
     head = parts.manifest.current(branch.physical)
-    declared = _declared(parts.snapshot_of(head).catalog, type_name)
-    return _changes(parts, head, declared, id)
+    declared = _declared(view.restrict(parts.snapshot_of(head).catalog), type_name)
+    return _changes(parts, head, declared, id, view)
 
 
 def _changes(
-    parts: GraphParts, head: ManifestState, declared: EntityType, id: str
+    parts: GraphParts, head: ManifestState, declared: EntityType, id: str, view: ReadView
 ) -> Iterator[EntityChange]:
-    """Read only states whose commit wrote the entity's table."""
-    table = table_id(declared)
-    pin: VersionRef | None = None
+    """Read only states whose commit wrote the entity's table, or nodes that decide who sees it."""
+    read = [table_id(declared)]
+    if isinstance(declared, EdgeType):
+        nodes = parts.snapshot_of(head).catalog.nodes
+        ends = {declared.from_type, declared.to_type} & view.rows.keys()
+        read += [table_id(nodes[name]) for name in sorted(ends)]
+    pins: list[VersionRef | None] | None = None
     before = before_document = None
     for commit, state in parts.manifest.states_after(head.branch, 0, head.sequence):
-        if pin == (pin := _pin(state, table)):
+        if pins == (pins := [_pin(state, table) for table in read]):
             continue
         then = parts.snapshot_of(state)
-        after_document = read_entity(then, parts.tables, declared.table_key, id)
+        after_document = read_entity(then, parts.tables, declared.table_key, id, view)
         if after_document == before_document:
             continue
         after = None
         if after_document is not None:
-            after = get_entity(then, parts.tables, declared.name, id)
+            after = get_entity(then, parts.tables, declared.name, id, view)
         op = Op.INSERT if before is None else Op.DELETE if after is None else Op.UPDATE
         documents = before_document, after_document
-        yield EntityChange(Commit.of(commit, then.catalog), op, before, after, documents)
+        made = Commit.of(commit, then.catalog, view)
+        yield EntityChange(made, op, before, after, documents)
         before, before_document = after, after_document
 
 

@@ -7,6 +7,7 @@ changed. If the branch moves meanwhile, rows that changed are skipped. Tests: te
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +17,8 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, NodeType, Property
 from omnigraph.commit.change import Change, SeenRows, TableWrite
-from omnigraph.commit.writer import TableWriter, WriteRequest
+from omnigraph.commit.keys import KeyedRequest
+from omnigraph.commit.writer import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.diagnostics import counted, with_hint
 from omnigraph.embedding.vectors import (
     Outcome,
@@ -46,7 +48,14 @@ from omnigraph.storage.delta import ROW_ADDRESS_COLUMNS
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.branches import BranchRef
-from omnigraph.versioning.commits import CommitDraft, CommitId, OperationId, OperationKind, Warning
+from omnigraph.versioning.commits import (
+    CommitDraft,
+    CommitId,
+    CommitRecord,
+    OperationId,
+    OperationKind,
+    Warning,
+)
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.ids import new_ulid, now_micros
 from omnigraph.versioning.recovery.sidecar import Quarantined, WriterKind
@@ -54,6 +63,9 @@ from omnigraph.versioning.snapshot import Snapshot
 from omnigraph.versioning.snapshot_rows import rows_by_id
 
 _log = logging.getLogger(__name__)
+
+RowCounts = Counter[tuple[str, str]]
+"""Rows by table key and vector property."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,7 @@ class EmbedOptions:
     vectors whose text changed.
     """
 
+    request: KeyedRequest
     types: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
     pending: bool = True
@@ -183,6 +196,9 @@ class Embedder:
 
         Raises `EmbeddingNotConfigured`, or `EmbeddingFailed` if the provider returned no vector.
         """
+        earlier = options.request.earlier(self._parts.manifest, branch.physical)
+        if earlier is not None:
+            return self._replayed(earlier, branch, contract, options)
         properties, vectors = options.vector_properties(contract.catalog), DocumentVectors()
         snapshot = self._parts.snapshot_of(self._parts.manifest.current(branch.physical), contract)
         if vectors.model is not None:
@@ -203,7 +219,11 @@ class Embedder:
             last = _EmbedPass(current, tables, properties, options, vectors, first.embedded)
             return last.change()
 
-        draft, commit = _draft(contract, options), None
+        def complete(draft: CommitDraft) -> CommitDraft:
+            embedded, skipped = last.counts(), first.counts() - last.counts()
+            return options.request.on(draft, embedded=_nested(embedded), skipped=_nested(skipped))
+
+        draft, commit = options.request.on(_draft(contract, options)), None
         if change.writes:
             request = WriteRequest(
                 branch=branch,
@@ -212,18 +232,51 @@ class Embedder:
                 change=change,
                 checked=snapshot,
                 prepare=prepare,
+                complete_draft=complete,
                 expected_head=options.expected_head,
                 quarantined=quarantined,
             )
-            commit = self._writer.commit(request)
-        state = self._parts.manifest.current(branch.physical)
-        counted = [
-            replace(prop, embedded=last.count(prop), skipped=first.count(prop) - last.count(prop))
-            for prop in self._count(self._parts.snapshot_of(state), properties, vectors)
-        ]
-        receipt = nothing_done(state, draft)
-        if commit is not None:
+            try:
+                commit = self._writer.commit(request)
+            except AlreadyWritten as already:
+                earlier = options.request.same(already.found)
+                return self._replayed(earlier, branch, contract, options)
+        if commit is None:
+            receipt = nothing_done(self._parts.manifest.current(branch.physical), draft)
+        else:
             receipt = receipt_of(commit, contract.catalog)
+        embedded, skipped = last.counts(), first.counts() - last.counts()
+        return self._result(receipt, branch, properties, vectors, embedded, skipped)
+
+    def _replayed(
+        self,
+        commit: CommitRecord,
+        branch: BranchRef,
+        contract: SchemaContract,
+        options: EmbedOptions,
+    ) -> EmbedResult:
+        """The result of the call that made the commit, with the rows by state as they are now."""
+        assert commit.draft.write_key is not None
+        answer = commit.draft.write_key.answer
+        receipt = receipt_of(commit, contract.catalog, replayed=True)
+        properties, vectors = options.vector_properties(contract.catalog), DocumentVectors()
+        embedded, skipped = _by_property(answer["embedded"]), _by_property(answer["skipped"])
+        return self._result(receipt, branch, properties, vectors, embedded, skipped)
+
+    def _result(
+        self,
+        receipt: Receipt,
+        branch: BranchRef,
+        properties: VectorProperties,
+        vectors: DocumentVectors,
+        embedded: RowCounts,
+        skipped: RowCounts,
+    ) -> EmbedResult:
+        snapshot = self._parts.snapshot_of(self._parts.manifest.current(branch.physical))
+        counted = []
+        for prop in self._count(snapshot, properties, vectors):
+            key = (prop.table_key, prop.property)
+            counted.append(replace(prop, embedded=embedded[key], skipped=skipped[key]))
         return EmbedResult(receipt, branch.public, vectors.model, tuple(counted), dry_run=False)
 
     def _request_on_spark(
@@ -293,9 +346,9 @@ class _EmbedPass:
         )
         return Change(tuple(write for write in writes if write is not None))
 
-    def count(self, prop: EmbeddedProperty) -> int:
+    def counts(self) -> RowCounts:
         """The number of rows with a new vector."""
-        return len(self.embedded.get((prop.table_key, prop.property), ()))
+        return Counter({key: len(ids) for key, ids in self.embedded.items()})
 
     def warnings(self) -> tuple[Warning, ...]:
         nodes = self._snapshot.catalog.nodes
@@ -378,4 +431,18 @@ def _draft(contract: SchemaContract, options: EmbedOptions) -> CommitDraft:
         schema_ref=contract.reference,
         actor_id=options.actor,
         message=options.message,
+    )
+
+
+def _nested(counts: RowCounts) -> dict[str, dict[str, int]]:
+    """Counts as they are stored with the commit."""
+    stored: dict[str, dict[str, int]] = {}
+    for (table_key, name), count in counts.items():
+        stored.setdefault(table_key, {})[name] = count
+    return stored
+
+
+def _by_property(stored: Mapping[str, Mapping[str, int]]) -> RowCounts:
+    return Counter(
+        {(table, name): count for table, found in stored.items() for name, count in found.items()}
     )

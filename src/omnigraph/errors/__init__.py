@@ -88,7 +88,8 @@
     │   ├── PolicyDenied         no rule allows the action for this actor
     │   ├── ActorRequired        a policy is in force and the call has no actor
     │   ├── PolicyUndecided      the policy could not be evaluated
-    │   └── PolicyInvalid        a policy file is not valid; lists the problems
+    │   ├── PolicyInvalid        a policy file is not valid; lists the problems
+    │   └── ReadsRestricted      the call needs an actor who sees the whole graph or type
     ├── EmbeddingError           a text could not be embedded
     │   ├── EmbeddingNotConfigured  no provider is configured; names the setting
     │   ├── EmbeddingModelUnavailable  the provider of the schema's model is not configured
@@ -246,6 +247,7 @@ from omnigraph.errors.services import PolicyInvalid as PolicyInvalid
 from omnigraph.errors.services import PolicyUndecided as PolicyUndecided
 from omnigraph.errors.services import QueryBudgetExceeded as QueryBudgetExceeded
 from omnigraph.errors.services import QueryCancelled as QueryCancelled
+from omnigraph.errors.services import ReadsRestricted as ReadsRestricted
 from omnigraph.errors.services import SparkError as SparkError
 from omnigraph.errors.services import SparkExecutorUnfit as SparkExecutorUnfit
 from omnigraph.errors.services import SparkJobFailed as SparkJobFailed

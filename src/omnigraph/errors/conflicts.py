@@ -392,7 +392,13 @@ class MergeConflicts(ConflictError):
     code = "OG-C-040"
     retry = Retry.NEVER
 
-    def __init__(self, conflicts: Sequence[MergeConflict], total: int | None = None) -> None:
+    def __init__(
+        self,
+        conflicts: Sequence[MergeConflict],
+        total: int | None = None,
+        *,
+        are_partly_hidden: bool = False,
+    ) -> None:
         self.conflicts = tuple(conflicts)
         self.total = len(self.conflicts) if total is None else total
         shown = [
@@ -401,4 +407,6 @@ class MergeConflicts(ConflictError):
         ]
         if self.total > _SHOWN_CONFLICTS:
             shown.append(f"and {self.total - _SHOWN_CONFLICTS} more")
+        if are_partly_hidden:
+            shown.append("and others in what is hidden from you")
         super().__init__(f"merge conflicts: {'; '.join(shown)}")

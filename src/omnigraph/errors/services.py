@@ -122,6 +122,18 @@ class PolicyInvalid(PolicyError):
             )
 
 
+class ReadsRestricted(PolicyError):
+    """The call concerns a whole graph or type, and its caller sees only a part of it."""
+
+    code = "OG-P-005"
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
+        super().__init__(
+            f"cannot {operation}: it concerns what is hidden from you; ask an actor who sees all of it"
+        )
+
+
 class EmbeddingError(OmnigraphError):
     """A text could not be embedded."""
 

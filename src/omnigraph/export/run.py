@@ -19,7 +19,7 @@ from omnigraph.errors import ExportError, InputError
 from omnigraph.export.json_lines import export_lines
 from omnigraph.export.parquet import file_names, write_parquet
 from omnigraph.progress import SILENT, Progress
-from omnigraph.read.view import ReadView
+from omnigraph.read.view import ReadView, visible_counts
 from omnigraph.replace_file import replacing_bytes
 from omnigraph.spark.choice import (
     AUTO,
@@ -32,7 +32,6 @@ from omnigraph.storage.files import is_remote, refuse_occupied, writing_remote
 from omnigraph.storage.tables import TableStore
 from omnigraph.temporary import remove_folder
 from omnigraph.versioning.snapshot import Snapshot
-from omnigraph.versioning.snapshot_rows import read_rows
 
 if TYPE_CHECKING:
     from omnigraph.export.spark_export import SparkExport
@@ -79,12 +78,15 @@ class SnapshotExport:
         wanted: Sequence[str] = (),
         engine: EngineChoice = AUTO,
         progress: Progress = SILENT,
+        view: ReadView = ReadView.ALL,
     ) -> None:
+        self._view = view
         self._snapshot = snapshot
         self._tables = tables
         self._engine = engine
         self._progress = progress
-        self._types = select_types(snapshot.catalog, wanted)
+        self._types = select_types(view.restrict(snapshot.catalog), wanted)
+        self._visible_counts = visible_counts(snapshot, tables, view) if view.rows else None
         self._filled = [declared for declared in self._types if self._count(declared)]
 
     def to_lines(self, out: BinaryIO, parts_in: Path | None = None) -> int:
@@ -97,9 +99,7 @@ class SnapshotExport:
         else:
             for declared in self._filled:
                 self._progress.stage(f"export {declared.table_key}", self._count(declared))
-                rows = _with_progress(
-                    read_rows(self._snapshot, self._tables, declared), self._progress
-                )
+                rows = _with_progress(self._rows(declared), self._progress)
                 for text in export_lines(declared, rows):
                     out.write(text)
         return sum(map(self._count, self._filled))
@@ -144,13 +144,14 @@ class SnapshotExport:
     def _write_to(self, declared: EntityType, target: BinaryIO) -> None:
         count = self._count(declared)
         self._progress.stage(f"export {declared.table_key}", count)
-        rows = read_rows(self._snapshot, self._tables, declared) if count else ()
+        rows = self._rows(declared) if count else ()
         for written in write_parquet(declared, rows, target):
             self._progress.advance(written)
 
     def _runs_on_spark(self) -> bool:
         shared = self._tables.is_shared
-        if not self._filled:
+        if not self._filled or self._visible_counts is not None:
+            # Tasks read whole fragments; which rows a view shows is decided in this process.
             return False
         if runs_on_spark(self._engine, self._bytes, shared=shared):
             return True
@@ -170,7 +171,14 @@ class SnapshotExport:
         opened = (self._snapshot.open(self._tables, t.table_key) for t in self._filled)
         return sum(table.stored_bytes() for table in opened)
 
+    def _rows(self, declared: EntityType) -> Iterator[pa.RecordBatch]:
+        from omnigraph.read.entities import visible_rows
+
+        return visible_rows(self._snapshot, self._tables, declared, self._view)
+
     def _count(self, declared: EntityType) -> int:
+        if self._visible_counts is not None:
+            return self._visible_counts[declared.name]
         entry = self._snapshot.entries.get(declared.table_key)
         return 0 if entry is None else entry.row_count
 
@@ -198,10 +206,7 @@ def export_snapshot(
 
     Raises `ExportError` when the target cannot be written, `InputError` for a wrong argument.
     """
-    if not view.sees_all:
-        # JSON lines and Parquet files are made of stored rows, which the view would have to filter.
-        raise InputError("export needs a handle without a view; use scan or export_batches")
-    export = SnapshotExport(snapshot, tables, types, engine, progress)
+    export = SnapshotExport(snapshot, tables, types, engine, progress, view)
     if format == "parquet":
         if not isinstance(target, str | Path):
             raise InputError("target must be a new directory for format 'parquet'")

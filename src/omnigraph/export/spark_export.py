@@ -28,6 +28,7 @@ from omnigraph.errors import ExportError, OmnigraphError, SparkJobFailed
 from omnigraph.export.json_lines import export_lines
 from omnigraph.export.parquet import part_name, write_parquet
 from omnigraph.export.run import scratch_folder
+from omnigraph.limits import SORTED_BYTES_PER_TASK
 from omnigraph.progress import Progress
 from omnigraph.spark.tasks import (
     Failed,
@@ -78,7 +79,7 @@ class IdPartition:
 def divide_type(snapshot: Snapshot, tables: TableStore, declared: EntityType) -> DividedType:
     """How tasks divide the rows of a type."""
     rows = StoredRows(snapshot, tables, declared)
-    bounds = id_bounds(rows.table, rows.columns)
+    bounds = id_bounds(rows.table, rows.columns, SORTED_BYTES_PER_TASK)
     return DividedType(declared, tuple(bounds), fragment_groups(rows.table))
 
 

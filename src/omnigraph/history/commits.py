@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.diagnostics import counted, with_hint
@@ -27,6 +27,9 @@ from omnigraph.versioning.commits import (
 from omnigraph.versioning.contract import SchemaContract
 from omnigraph.versioning.manifest import ManifestState
 from omnigraph.versioning.snapshot import table_keys
+
+if TYPE_CHECKING:
+    from omnigraph.read.view import ReadView
 
 SHORT_ID_LENGTH: Final = 8
 """Commit ids begin with the time, so a short id is the end of one."""
@@ -182,6 +185,16 @@ def _counts_by_key(commit: CommitRecord, catalog: Catalog) -> dict[str, Counts]:
     return dict(sorted(named.items()))
 
 
+def shown_counts(
+    counts: Mapping[str, Counts], catalog: Catalog, view: ReadView | None
+) -> Mapping[str, Counts]:
+    """Counts by table key without those of types that a reader sees in part or not at all."""
+    if view is None or view.sees_all:
+        return counts
+    whole = {found.table_key for found in view.restrict(catalog) if not view.filters(found)}
+    return {key: count for key, count in counts.items() if key in whole}
+
+
 # -- commits --------------------------------------------------------------------------------
 
 
@@ -210,7 +223,9 @@ class Commit:
     load_id: str | None = None
 
     @classmethod
-    def of(cls, record: CommitRecord, catalog: Catalog) -> Commit:
+    def of(cls, record: CommitRecord, catalog: Catalog, view: ReadView | None = None) -> Commit:
+        """A commit as a reader sees it. Which rows of a commit a predicate hides is not recorded, so a
+        view with one for a type has no counts of it; warnings may name rows of any type."""
         draft = record.draft
         return cls(
             id=record.graph_commit_id,
@@ -221,8 +236,8 @@ class Commit:
             actor=draft.actor_id,
             message=draft.message,
             created_at=from_micros(draft.created_at),
-            counts=_counts_by_key(record, catalog),
-            warnings=draft.warnings,
+            counts=shown_counts(_counts_by_key(record, catalog), catalog, view),
+            warnings=draft.warnings if view is None or view.sees_all else (),
             load_id=draft.load_id,
         )
 

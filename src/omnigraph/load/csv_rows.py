@@ -27,7 +27,7 @@ from omnigraph.load.records import Mask, Numbers, ParsedRecords, Problem, proble
 from omnigraph.load.row_plan import RowPlan
 from omnigraph.load.table_rows import TextCells, read_cells
 
-_Bytes = npt.NDArray[np.uint8]
+Bytes = npt.NDArray[np.uint8]
 _Mask = npt.NDArray[np.bool_]
 
 _NEW_LINE, _RETURN = b"\n\r"
@@ -123,8 +123,8 @@ def frame_records(data: bytes, first_line: int, dialect: Dialect, *, ended: bool
     if ended and data and data[-1] not in (_NEW_LINE, _RETURN):
         data += b"\n"
     content = np.frombuffer(data, np.uint8)
-    breaks = _line_ends(content, ended=ended)
-    outside = _outside_quotes(content, breaks, dialect)
+    breaks = line_ends(content, ended=ended)
+    outside = outside_quotes(content, breaks, dialect)
     malformed: list[int] = []
     if outside is None:
         ends, malformed = _field_by_field(data, dialect, ended=ended)
@@ -135,7 +135,7 @@ def frame_records(data: bytes, first_line: int, dialect: Dialect, *, ended: bool
     used = int(ends[-1]) + 1 if len(ends) else 0
     starts = np.concatenate([[0], ends[:-1] + 1]).astype(np.int64)[: len(ends)]
     lines = first_line + np.searchsorted(breaks, starts)
-    filled = (content[starts] != _NEW_LINE) & (content[starts] != _RETURN)
+    filled = ~is_blank(content[starts])
     good = filled.copy()
     good[malformed] = False
     offsets = pa.py_buffer(np.concatenate([[0], ends + 1]).astype(np.int32))
@@ -153,7 +153,7 @@ def frame_records(data: bytes, first_line: int, dialect: Dialect, *, ended: bool
     return Framed(records, used, int(np.searchsorted(breaks, used)))
 
 
-def _line_ends(content: _Bytes, *, ended: bool) -> Numbers:
+def line_ends(content: Bytes, *, ended: bool) -> Numbers:
     """The last byte of every line end: `\\n`, `\\r\\n` or `\\r` alone."""
     is_end: _Mask = content == _NEW_LINE
     returns = np.flatnonzero(content == _RETURN)
@@ -163,19 +163,33 @@ def _line_ends(content: _Bytes, *, ended: bool) -> Numbers:
     return np.flatnonzero(is_end).astype(np.int64)
 
 
-def _outside_quotes(content: _Bytes, breaks: Numbers, dialect: Dialect) -> _Mask | None:
-    """Which line ends are outside of quotes; None when quotes stand where only fields tell."""
-    quote = ord(dialect.quote)
-    quotes = np.flatnonzero(content == quote)
-    if not len(quotes):
-        return np.ones(len(breaks), np.bool_)
+def is_blank(first: Bytes) -> _Mask:
+    """Which records, by their first bytes, are blank lines."""
+    blank: _Mask = (first == _NEW_LINE) | (first == _RETURN)
+    return blank
+
+
+def quotes_in(content: Bytes, dialect: Dialect) -> Numbers:
+    """Where the quotes are."""
+    return np.flatnonzero(content == ord(dialect.quote))
+
+
+def outside_quotes(
+    content: Bytes, breaks: Numbers, dialect: Dialect, *, begins_inside: bool = False
+) -> _Mask | None:
+    """Which line ends are outside of quotes; None when quotes stand where only fields tell.
+
+    The content begins outside of quotes unless said otherwise.
+    """
+    quotes, before = quotes_in(content, dialect), int(begins_inside)
     borders = np.zeros(256, np.bool_)
-    borders[[ord(dialect.delimiter), quote, _NEW_LINE, _RETURN]] = True
-    padded = np.concatenate([[_NEW_LINE], content, [_NEW_LINE]])
-    opening, closing = quotes[0::2], quotes[1::2]
-    if not borders[padded[opening]].all() or not borders[padded[closing + 2]].all():
-        return None
-    outside: _Mask = np.searchsorted(quotes, breaks) % 2 == 0
+    borders[[ord(dialect.delimiter), ord(dialect.quote), _NEW_LINE, _RETURN]] = True
+    if len(quotes):
+        padded = np.concatenate([[_NEW_LINE], content, [_NEW_LINE]])
+        opening, closing = quotes[before::2], quotes[1 - before :: 2]
+        if not borders[padded[opening]].all() or not borders[padded[closing + 2]].all():
+            return None
+    outside: _Mask = (np.searchsorted(quotes, breaks) + before) % 2 == 0
     return outside
 
 

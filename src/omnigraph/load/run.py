@@ -13,7 +13,7 @@ from omnigraph.commit.change import Change, prepare_on_newest
 from omnigraph.commit.keys import check_key
 from omnigraph.commit.writer import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.diagnostics import counted
-from omnigraph.errors import InputError, LoadError, LoadIdReused, SchemaMoved
+from omnigraph.errors import InputError, LoadError, LoadIdReused, ReadsRestricted, SchemaMoved
 from omnigraph.graph.parts import GraphParts
 from omnigraph.history.commits import Receipt, WriteResult
 from omnigraph.limits import MAX_LOAD_ERRORS
@@ -77,6 +77,8 @@ class LoadOptions:
     progress: Progress = SILENT
     cascade: bool = False
     strict: bool = False
+    refused: frozenset[str] = frozenset()
+    """Tables that the caller may not load into, because it sees only some of their properties."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -148,6 +150,7 @@ class Loader:
             notes: tuple[Warning, ...] = ()
             shared = self._parts.tables.is_shared
             if runs_on_spark(options.engine, size, shared=shared):
+                sources = frames.spread(sources)
                 spark_load = self._spark_load(sources, branch, contract, options, stage_rows)
                 stage_rows = spark_load.stage
             elif note := missing_spark_note(options.engine, size, shared=shared):
@@ -156,7 +159,10 @@ class Loader:
             def stage(against: Snapshot) -> StagedLoad:
                 if against.catalog.ir != contract.ir:
                     raise SchemaMoved()
-                return stage_rows(against)
+                staged = stage_rows(against)
+                if not options.refused.isdisjoint(staged.rows_loaded):
+                    raise ReadsRestricted("load a type of which properties are hidden")
+                return staged
 
             staged: StagedLoad
 

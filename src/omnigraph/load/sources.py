@@ -57,29 +57,37 @@ class JsonSource:
     name: str = TEXT_NAME
     plan: RowPlan | None = None
     range: FileRange | None = None
+    address: str | None = None
+    """Where the text is, if not in a file of its name."""
+
+    @property
+    def path(self) -> str:
+        return self.name if self.address is None else self.address
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        with _open(self.name, self.data) as stream:
-            if self.range is None:
-                yield _decompressed(stream, self.name)
-                return
-            if stamp_of(stream) != self.range.stamp:
-                raise LoadSourceError(self.name, "changed while it was loaded; load it again")
-            stream.seek(self.range.start)
-            window = _Window(stream, self.range.end - self.range.start)
-            yield io.BufferedReader(window, _RANGE_BUFFER_BYTES)
+        with _opened(self.path, self.data, self.range) as stream:
+            yield stream
 
 
 @dataclass(frozen=True, slots=True)
 class CsvSource:
-    """Rows of one type in a CSV file; `data` is the text of a pipe, which is read only once."""
+    """Rows of one type in a CSV file, or in a range of it.
+
+    `data` is the text of a pipe, which is read only once. Only the first range has the header.
+    """
 
     name: str
     plan: RowPlan
     columns: tuple[str, ...]
     dialect: Dialect
     data: bytes | None = field(default=None, repr=False)
+    range: FileRange | None = None
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        with _opened(self.name, self.data, self.range) as stream:
+            yield stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +154,7 @@ Source = JsonSource | CsvSource | TableSource
 
 def csv_records(source: CsvSource) -> Iterator[Records]:
     """The records of a CSV text."""
-    with open_csv(source.name, source.data) as stream:
+    with source.open() as stream:
         yield from read_csv_records(stream, source.dialect)
 
 
@@ -216,10 +224,17 @@ def _open(path: str, data: bytes | None) -> BinaryIO:
 
 
 @contextmanager
-def open_csv(path: str, data: bytes | None = None) -> Iterator[BinaryIO]:
-    """The text of a CSV file, or of a pipe that was read before."""
-    with _open(path, data) as stream:
-        yield _decompressed(stream, path)
+def _opened(name: str, data: bytes | None, range: FileRange | None = None) -> Iterator[BinaryIO]:
+    """A text, decompressed, or a range of one. Raises `LoadSourceError` if it is another one by now."""
+    with _open(name, data) as stream:
+        if range is None:
+            yield _decompressed(stream, name)
+            return
+        if stamp_of(stream) != range.stamp:
+            raise LoadSourceError(name, "changed while it was loaded; load it again")
+        stream.seek(range.start)
+        window = _Window(stream, range.end - range.start)
+        yield io.BufferedReader(window, _RANGE_BUFFER_BYTES)
 
 
 @contextmanager
@@ -235,7 +250,7 @@ def open_parquet(path: str) -> Iterator[pq.ParquetFile]:
 
 def csv_columns(path: str, dialect: Dialect, data: bytes | None) -> tuple[str, ...]:
     """The columns of a CSV text. Raises `LoadSourceError` when its header is not UTF-8."""
-    with open_csv(path, data) as stream:
+    with _opened(path, data) as stream:
         try:
             return read_columns(stream, dialect)
         except UnicodeDecodeError:

@@ -1,8 +1,9 @@
-"""Spark data frames and tables as sources of a load.
+"""Data frames as sources of a load on Spark.
 
-A data frame need not give the same rows twice, and a load may read its input several times. So tasks
+A data frame of Spark need not give the same rows twice, and a load may read its input several times. So tasks
 write the rows of every partition once, into files beside the tables of the graph, and the load reads
-those. The driver only receives the names of the files.
+those. The driver only receives the names of the files. A large table or text that this process holds is
+written to such files too, so that several tasks read it and none is sent what others read.
 Tests: tests/spark/test_frames.py.
 """
 
@@ -19,7 +20,15 @@ import pyarrow as pa
 from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.faults import declare
 from omnigraph.limits import LOAD_RANGE_BYTES, LOAD_RANGE_ROWS
-from omnigraph.load.sources import SparkFrame, StagedFile, StagedSource
+from omnigraph.load.sources import (
+    FrameSource,
+    JsonSource,
+    Source,
+    SparkFrame,
+    StagedFile,
+    StagedSource,
+    table_batches,
+)
 from omnigraph.progress import Progress
 from omnigraph.spark.choice import EngineChoice, session_of
 from omnigraph.spark.tasks import (
@@ -86,6 +95,26 @@ class SparkFrames:
         STAGED.hit(frames=len(staged))
         return staged
 
+    def spread(self, sources: Sequence[Source]) -> tuple[Source, ...]:
+        """The sources, with large ones that this process holds in files that tasks can read."""
+        return tuple(map(self._spread, sources))
+
+    def _spread(self, source: Source) -> Source:
+        match source:
+            case JsonSource(data=bytes() as data) if len(data) > LOAD_RANGE_BYTES:
+                self._has_files = True
+                return replace(source, data=None, address=self._scratch.write(data))
+            case FrameSource(rows=rows) if not isinstance(rows, pa.Table) or _is_large(rows):
+                self._has_files = True
+                names = rows.schema.names
+                if not self._whole_rows:
+                    names = source.plan.sources() or names[:1]
+                batches = table_batches(source, all_columns=self._whole_rows)
+                files = FrameWork(self._scratch).files(batches)
+                return StagedSource(source.name, source.plan, tuple(names), tuple(files))
+            case _:
+                return source
+
     def _staged(self, source: SparkFrame) -> StagedSource:
         names = list(source.frame.columns)
         if not self._whole_rows:
@@ -115,17 +144,25 @@ class FrameWork:
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> list[StagedFile] | Failed:
         """Write rows as they come, into files that are read as one split each."""
-        return returning(lambda: [self._file(part) for part in _parts(batches)])
+        return returning(lambda: self.files(batches))
+
+    def files(self, batches: Iterable[pa.RecordBatch]) -> list[StagedFile]:
+        """The files with all rows, in order."""
+        return [self._file(part) for part in _parts(batches)]
 
     def _file(self, batches: Sequence[pa.RecordBatch]) -> StagedFile:
         sink = pa.BufferOutputStream()
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        # A file has one dictionary for each column; batches may have several.
+        options = pa.ipc.IpcWriteOptions(compression="lz4", unify_dictionaries=True)
         with pa.ipc.new_file(sink, batches[0].schema, options=options) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
+            writer.write_table(pa.Table.from_batches(batches))
         content = sink.getvalue()
         address = self.scratch.write(memoryview(content).cast("B"))
         return StagedFile(address, sum(batch.num_rows for batch in batches), content.size)
+
+
+def _is_large(rows: pa.Table) -> bool:
+    return bool(rows.nbytes > LOAD_RANGE_BYTES or rows.num_rows > LOAD_RANGE_ROWS)
 
 
 def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:

@@ -29,7 +29,7 @@ from omnigraph.load.records import Location, Numbers, ProblemLog, in_order
 from omnigraph.load.set_validation import collapse, locations_of
 from omnigraph.load.sources import Source
 from omnigraph.load.split_tasks import SplitAnswer, SplitTasks, count_records
-from omnigraph.load.splits import Split, bundled, located, split_sources
+from omnigraph.load.splits import Split, bundled, located, placed, split_sources
 from omnigraph.load.stage import WRITE_MODES, Cascade, StagedLoad, cascade_of, change_of
 from omnigraph.load.validation import (
     LoadJob,
@@ -83,9 +83,7 @@ class SparkJob:
         splits = split_sources(self.sources, LOAD_RANGE_BYTES)
         uncounted = [number for number, split in enumerate(splits) if not split.is_counted]
         found = self.run("count records", uncounted, partial(count_records, tuple(splits)))
-        sizes = dict(zip(uncounted, map(value_of, found), strict=True))
-        known = located(splits, [sizes.get(n, (0, 0)) for n in range(len(splits))])
-        return [old if old.is_counted else new for old, new in zip(splits, known, strict=True)]
+        return placed(splits, dict(zip(uncounted, map(value_of, found), strict=True)))
 
 
 class SparkLoad:

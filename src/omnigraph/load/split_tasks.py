@@ -24,7 +24,7 @@ from omnigraph.load.bucket_validation import (
 from omnigraph.load.quarantine import without_records
 from omnigraph.load.record_validation import GENERATED, LOCATION_COLUMNS
 from omnigraph.load.records import Location, ProblemLog
-from omnigraph.load.splits import RowStore, Split, count_split
+from omnigraph.load.splits import Counted, RowStore, Split, count_text
 from omnigraph.load.stage import WRITE_MODES, embed_types
 from omnigraph.load.validation import (
     LoadJob,
@@ -178,9 +178,9 @@ class SplitTasks:
         AFTER_WRITE.hit(records=records)
 
 
-def count_records(splits: Sequence[Split], number: int) -> tuple[int, int] | Failed:
-    """How many records and lines a split has."""
-    return returning(lambda: count_split(splits[number]))
+def count_records(splits: Sequence[Split], number: int) -> Counted | Failed:
+    """How many records and lines a split has, as far as it tells."""
+    return returning(lambda: count_text(splits[number]))
 
 
 def _count(tables: Mapping[str, pa.Table]) -> int:

@@ -6,7 +6,8 @@ all of them first. Tables know. A source that cannot be split, compressed text f
 A JSON stream is cut between two neighbouring lines that both begin with `{` and end with `}`. No JSON
 value spans such a cut: `}` followed by `{` is an error anywhere but inside a string, and a string has
 no line end. Reading that goes on after a malformed record goes on at the very line of the cut. A
-stream without such lines, pretty-printed for one, is not cut.
+stream without such lines, pretty-printed for one, is not cut. A CSV text is divided into ranges of whole
+lines, and cut where the answers of `count_text` say that records begin (`csv_ranges`).
 
 Blocks of a split are read on several threads and arrive in order. At most one block more than there are
 threads is in flight; each is a few megabytes of text, or some tens of thousands of rows of a table, and
@@ -21,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice, pairwise
+from itertools import chain, groupby, islice, pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Final, TypeVar
@@ -30,6 +31,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.limits import LOAD_MEMORY_BYTES, LOAD_RANGE_ROWS, LOAD_RECORD_BYTES
+from omnigraph.load.csv_ranges import RangeReadings, pieces_of, read_range
 from omnigraph.load.csv_rows import CsvReader
 from omnigraph.load.json_rows import JsonReader, ObjectReader
 from omnigraph.load.json_text import read_blocks
@@ -56,6 +58,9 @@ from omnigraph.temporary import TemporaryFolder
 
 ReadAt = Callable[[int, int], bytes]
 """Up to that many bytes from a position on; fewer at the end."""
+
+Cut = Callable[[ReadAt, int, int], int | None]
+"""The first place from a position on where a text of some size may be divided."""
 
 _FIRST_WINDOW_BYTES: Final = 64 * 1024
 
@@ -102,8 +107,16 @@ def bundled(splits: Sequence[Split]) -> list[tuple[int, ...]]:
     return [tuple(sorted(bundle)) for bundle in bundles]
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many records and lines a split of a text has; of CSV, both readings of a range."""
+
+    size: tuple[int, int] = (0, 0)
+    readings: RangeReadings | None = None
+
+
 def count_split(split: Split) -> tuple[int, int]:
-    """How many records and lines a split of a text has."""
+    """How many records and lines a split of a JSON text has."""
     assert isinstance(split.source, JsonSource), "others are counted when they are split"
     records = lines = 0
     with split.source.open() as stream:
@@ -111,6 +124,56 @@ def count_split(split: Split) -> tuple[int, int]:
             records += block.records.count
             lines += block.data.count(b"\n")
     return records, lines
+
+
+def count_text(split: Split) -> Counted:
+    """What is counted of a split that is not counted yet."""
+    source = split.source
+    if not isinstance(source, CsvSource):
+        return Counted(count_split(split))
+    assert source.range is not None, "a text in one piece is not counted"
+    with source.open() as stream:
+        readings = read_range(stream.read(), source.dialect, is_first=source.range.start == 0)
+    return Counted(readings=readings)
+
+
+def placed(splits: Sequence[Split], counted: Mapping[int, Counted]) -> list[Split]:
+    """The splits, given what was counted of those that were not: those of CSV cut, all located."""
+    result: list[Split] = []
+    for _, some in groupby(range(len(splits)), lambda number: splits[number].number):
+        group = list(some)
+        mine = [splits[number] for number in group]
+        found = [counted[number] for number in group if number in counted]
+        ranges = [one.readings for one in found if one.readings is not None]
+        sizes = [one.size for one in found]
+        if ranges:
+            mine, sizes = _cut_csv(mine, ranges)
+        result += located(mine, sizes) if sizes else mine
+    return result
+
+
+def _cut_csv(
+    splits: Sequence[Split], readings: Sequence[RangeReadings]
+) -> tuple[list[Split], list[tuple[int, int]]]:
+    """The ranges of a CSV text become splits of whole records, with their records and lines."""
+    first = splits[0].source
+    assert isinstance(first, CsvSource)
+    ranges = [split.source.range for split in splits if isinstance(split.source, CsvSource)]
+    bounds = [range for range in ranges if range is not None]
+    pieces = pieces_of([range.start for range in bounds], readings)
+    ends = [*(piece.start for piece in pieces[1:]), bounds[-1].end]
+    per_byte = splits[0].share / (bounds[0].end - bounds[0].start)
+    cut, sizes = [], []
+    for piece, end in zip(pieces, ends, strict=True):
+        header = first.dialect.header and piece is pieces[0]
+        source = replace(
+            first,
+            dialect=replace(first.dialect, header=header),
+            range=replace(bounds[0], start=piece.start, end=end),
+        )
+        cut.append(Split(splits[0].number, source, share=per_byte * (end - piece.start)))
+        sizes.append((piece.records - header, piece.lines))
+    return cut, sizes
 
 
 def located(splits: Sequence[Split], sizes: Sequence[tuple[int, int]]) -> list[Split]:
@@ -139,6 +202,10 @@ def _split(number: int, source: Source, step: int) -> Iterator[Split]:
             parts = _text_parts(source, step)
             for part, share in parts:
                 yield Split(number, part, is_counted=len(parts) == 1, share=share)
+        case CsvSource(data=None):
+            ranges = _csv_ranges(source, step)
+            for range_source, share in ranges:
+                yield Split(number, range_source, is_counted=len(ranges) == 1, share=share)
         case _:
             yield Split(number, source)
 
@@ -194,49 +261,73 @@ def _text_parts(source: JsonSource, step: int) -> Sequence[tuple[JsonSource, flo
     """The parts of a text with the share of each; the text itself if it is not cut."""
     data = source.data
     if data is not None:
-        bounds = _bounds(lambda start, length: data[start : start + length], len(data), step)
+        bounds = _bounds(
+            lambda start, length: data[start : start + length], len(data), step, _first_cut
+        )
         return [
             (replace(source, data=data[start:end]), (end - start) / step)
             for start, end in pairwise(bounds)
         ]
-    with open_file(source.name) as file:
+    ranges = _file_ranges(source.path, step, _first_cut)
+    if len(ranges) == 1:
+        return [(source, share) for _, share in ranges]
+    return [(replace(source, range=range), share) for range, share in ranges]
+
+
+def _csv_ranges(source: CsvSource, step: int) -> Sequence[tuple[CsvSource, float]]:
+    """The ranges of a CSV file with the share of each; the file itself if it has one."""
+    ranges = _file_ranges(source.name, step, _next_line)
+    if len(ranges) == 1:
+        return [(source, share) for _, share in ranges]
+    return [(replace(source, range=range), share) for range, share in ranges]
+
+
+def _file_ranges(name: str, step: int, cut: Cut) -> Sequence[tuple[FileRange, float]]:
+    with open_file(name) as file:
         stamp = stamp_of(file)
         size, _ = stamp
         if size <= step:
             # Small files are not opened before they are read; the size of a compressed one does
             # not tell how much it holds.
-            return [(source, 1.0 if source.name.endswith(".gz") else size / step)]
+            return [(FileRange(0, size, stamp), 1.0 if name.endswith(".gz") else size / step)]
 
         def read_at(start: int, length: int) -> bytes:
             file.seek(start)
             return file.read(length)
 
-        bounds = _bounds(read_at, size, step)
-    if len(bounds) == 2:
-        return [(source, size / step)]
-    return [
-        (replace(source, range=FileRange(start, end, stamp)), (end - start) / step)
-        for start, end in pairwise(bounds)
-    ]
+        bounds = _bounds(read_at, size, step, cut)
+    return [(FileRange(start, end, stamp), (end - start) / step) for start, end in pairwise(bounds)]
 
 
-def _bounds(read_at: ReadAt, size: int, step: int) -> list[int]:
+def _bounds(read_at: ReadAt, size: int, step: int, cut: Cut) -> list[int]:
     if is_compressed(read_at(0, 2)):
         return [0, size]
     # Parts of one size: a remainder would keep one task busy while others wait.
     parts = max(1, -(-size // step))
-    return [0, *_cuts(read_at, size, -(-size // parts)), size]
+    return [0, *_cuts(read_at, size, -(-size // parts), cut), size]
 
 
-def _cuts(read_at: ReadAt, size: int, step: int) -> Iterator[int]:
+def _cuts(read_at: ReadAt, size: int, step: int, cut: Cut) -> Iterator[int]:
     """Positions that divide the stream into parts of about `step` bytes."""
     at = step
     while at < size:
-        cut = _first_cut(read_at, at, size)
-        if cut is None:
+        found = cut(read_at, at, size)
+        if found is None:
             return
-        yield cut
-        at = max(at + step, cut + 1)
+        yield found
+        at = max(at + step, found + 1)
+
+
+def _next_line(read_at: ReadAt, start: int, size: int) -> int | None:
+    """Where the first line begins from `start` on."""
+    length = _FIRST_WINDOW_BYTES
+    while True:
+        found = read_at(start, length).find(b"\n")
+        if found >= 0:
+            return start + found + 1 if start + found + 1 < size else None
+        if start + length >= size or length > LOAD_RECORD_BYTES:
+            return None
+        length *= 4
 
 
 def _first_cut(read_at: ReadAt, start: int, size: int) -> int | None:

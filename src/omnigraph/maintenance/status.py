@@ -7,7 +7,7 @@ Tests: tests/behaviour/test_status.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from omnigraph.catalog.model import EntityType, NodeType
@@ -20,6 +20,7 @@ from omnigraph.maintenance.indexes import IndexState, index_states
 from omnigraph.providers.configured import stored_name
 from omnigraph.providers.documents import DocumentVectors
 from omnigraph.read.text_indexes import TextIndexStore
+from omnigraph.read.view import ReadView
 from omnigraph.rows.bindings import embedded_properties
 from omnigraph.storage.columns import fragments_with_dropped
 from omnigraph.storage.compact import small_fragments
@@ -151,15 +152,23 @@ class GraphStatus:
         }
 
 
-def graph_status(parts: GraphParts, snapshot: Snapshot, cached_bytes: int) -> GraphStatus:
-    """The status of the branch whose head is `snapshot`."""
+def graph_status(
+    parts: GraphParts, snapshot: Snapshot, cached_bytes: int, view: ReadView = ReadView.ALL
+) -> GraphStatus:
+    """The status of the branch whose head is `snapshot`, of types that a reader sees all rows of."""
+    shown = view.restrict(snapshot.catalog)
+    if not view.sees_all:
+        whole = {found.table_key for found in shown if not view.filters(found)}
+        entries = {key: entry for key, entry in snapshot.entries.items() if key in whole}
+        snapshot = replace(snapshot, catalog=shown, entries=entries)
     return GraphStatus(
         uri=parts.tables.root.uri,
         snapshot=snapshot,
         branches=len(parts.branches.list()),
         moved=tuple(MovedBranch(m.branch, m.made_at) for m in parts.branches.moved()),
         tables=table_statuses(snapshot, parts.tables, parts.texts),
-        recovery=parts.recovery.status(),
+        # What waits for recovery is named with its tables.
+        recovery=parts.recovery.status() if view.sees_all else RecoveryStatus((), ()),
         leases=tuple(held_leases(parts.objects)),
         scratch=tuple(abandoned_scratch(parts.objects)),
         cached_bytes=cached_bytes,

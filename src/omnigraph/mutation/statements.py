@@ -19,6 +19,7 @@ from omnigraph.mutation.checks import refuse_any, too_few
 from omnigraph.mutation.match_reader import MatchReader
 from omnigraph.mutation.matched import MatchedRows, MatchWriter
 from omnigraph.mutation.returned import Returned, returned_rows
+from omnigraph.mutation.seen import visible_only
 from omnigraph.mutation.values import MutationIds
 from omnigraph.mutation.working import Found, WorkingTable
 from omnigraph.mutation.writes import BEFORE_NODE_DELETE, rows_table
@@ -264,9 +265,18 @@ class _Run(MatchWriter):
     def _to_delete(self, table: WorkingTable, statement: DeleteNodes | DeleteEdges) -> Found:
         """The rows that a statement deletes, with all columns if it returns some."""
         columns = ["id"] if statement.returning is None else table.schema.names
-        found = table.matching(self._condition(table, statement.condition), columns)
+        found = self._matching(table, statement.condition, columns)
         self._written = found.rows()
         return found
+
+    def _matching(self, table: WorkingTable, condition: Expr, columns: Sequence[str]) -> Found:
+        """The visible rows that meet a condition."""
+        wanted = RowCondition(table.declared, condition, self._parameters)
+        view = self._matches.view
+        if not view.filters(table.declared):
+            return table.matching(wanted, columns)
+        found = table.matching(wanted, [*columns, *({"id"} - {*columns})])
+        return visible_only(self._image, table, found, view).select(columns)
 
     def _new_row(self, declared: EntityType, assignments: Sequence[Assign]) -> dict[str, pa.Array]:
         """The columns of a row that has nothing but the assigned properties."""
@@ -276,9 +286,6 @@ class _Run(MatchWriter):
             name: assigned[name] if name in assigned else pa.nulls(1, schema.field(name).type)
             for name in declared.properties
         }
-
-    def _condition(self, table: WorkingTable, condition: Expr) -> RowCondition:
-        return RowCondition(table.declared, condition, self._parameters)
 
     def _update(self, declared: EntityType, statement: UpdateNodes | UpdateEdges) -> int:
         """Assign to the rows that meet a condition; returns how many there are."""
@@ -291,7 +298,7 @@ class _Run(MatchWriter):
         # The row's own values are read, unless nothing asks for those that are replaced.
         read = {p.property for a in statement.assignments for p in walk(a.value) if is_own(p)}
         kept = [name for name in table.schema.names if name not in assigned or name in read]
-        found = table.matching(self._condition(table, statement.condition), kept)
+        found = self._matching(table, statement.condition, kept)
         if not found.count:
             self._assigned(statement.assignments, None)
             return 0
@@ -309,7 +316,7 @@ class _Run(MatchWriter):
         found = self._to_delete(nodes, statement)
         if not found.count:
             return
-        self._remove_nodes(node, found)
+        self._remove_nodes(node, found, self._matches.view)
 
 
 def is_own(part: Expr) -> TypeGuard[Prop]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.commit.change import SeenRows
 from omnigraph.read.row_values import RowCondition
-from omnigraph.read.view import stored_filter
+from omnigraph.read.stored_filters import stored_filter
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.storage.delta import ROW_ADDRESS_COLUMNS
 from omnigraph.storage.filters import And, Filter, In, Or, bind, matches
@@ -123,6 +123,17 @@ class Found:
     @property
     def count(self) -> int:
         return int(self.committed.num_rows + self.pending.num_rows)
+
+    def select(self, columns: Sequence[str]) -> Found:
+        return Found(self.committed.select(columns), self.pending.select(columns))
+
+    def only(self, ids: pa.Array) -> Found:
+        """The rows with one of these ids."""
+        return Found(*(part.filter(pc.is_in(part.column("id"), value_set=ids)) for part in self))
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        yield self.committed
+        yield self.pending
 
     def rows(self) -> pa.Table:
         if not self.pending.num_rows:

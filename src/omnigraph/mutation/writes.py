@@ -24,7 +24,7 @@ from omnigraph.mutation.checks import (
     unique_problems,
     value_problems,
 )
-from omnigraph.mutation.seen_edges import visible_edges
+from omnigraph.mutation.seen import visible_edges
 from omnigraph.mutation.values import stored_column, stored_value
 from omnigraph.mutation.working import Found, WorkingImage, WorkingTable
 from omnigraph.plan.changes import Assign

@@ -43,7 +43,7 @@ from omnigraph.plan.check_read import check_pattern, named_variables
 from omnigraph.plan.check_result import name_columns
 from omnigraph.plan.check_returning import ReturnChecker
 from omnigraph.plan.check_rows import ENDPOINT_COLUMNS, RowChecker
-from omnigraph.plan.constants import InferredParameters
+from omnigraph.plan.constants import InferredParameters, with_variable
 from omnigraph.plan.declared_parameters import parameter_specs, parameter_types
 from omnigraph.plan.ir import (
     ID_TYPE,
@@ -78,7 +78,7 @@ def check_condition(
     parameters = InferredParameters()
     checker = RowChecker(TypeErrors(source), parameters, target, "`where`")
     condition = checker.condition(written)
-    return condition, tuple(ParameterSpec(*inferred) for inferred in parameters.items())
+    return condition, tuple(ParameterSpec(*found, is_inferred=True) for found in parameters.items())
 
 
 class _MutationChecker:
@@ -283,7 +283,7 @@ class _MutationChecker:
         if variable.name in self._parameters or self._is_matched(variable.name):
             message = f"`${variable.name}` is already a parameter or an entity"
             self._errors.fail(variable.span, "T34", message)
-        self._parameters = {**self._parameters, variable.name: ID_TYPE}
+        self._parameters = with_variable(self._parameters, variable.name, ID_TYPE)
         self._inserted[variable.name] = target.name
         return variable.name
 

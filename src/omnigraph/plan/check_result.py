@@ -8,6 +8,7 @@ from omnigraph.language.query import ast
 from omnigraph.language.query.ast import Variable
 from omnigraph.language.query.print_expression import print_expression
 from omnigraph.language.syntax import Span
+from omnigraph.language.types import PropType, Scalar
 from omnigraph.plan.expressions import ExpressionChecker
 from omnigraph.plan.ir import (
     NOW_PARAMETER,
@@ -109,6 +110,7 @@ class ResultChecker:
     def _count(self, written: int | Variable | None) -> int | Param | None:
         if not isinstance(written, Variable):
             return written
+        self._expressions.infer(written, PropType(Scalar.I64))
         typed = self._expressions.check(written)
         if not isinstance(typed, Param) or typed.type.list or not typed.type.scalar.is_integer:
             message = f"`${written.name}` must be an integer parameter to be an offset or limit"

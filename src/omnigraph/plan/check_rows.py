@@ -10,7 +10,13 @@ from omnigraph.diagnostics import did_you_mean
 from omnigraph.language.query import ast
 from omnigraph.language.syntax import Name, Span
 from omnigraph.language.types import PropType, Scalar, compatible
-from omnigraph.plan.constants import Use, is_plain, property_value
+from omnigraph.plan.constants import (
+    InferredParameters,
+    Use,
+    is_plain,
+    property_value,
+    undecided,
+)
 from omnigraph.plan.expressions import ExpressionChecker
 from omnigraph.plan.functions import shown_type
 from omnigraph.plan.ir import (
@@ -103,6 +109,9 @@ class RowChecker(ExpressionChecker):
         if given is None:
             message = f"mutation variable `${variable.name}` is not a declared parameter"
             hint = did_you_mean(variable.name, self._parameters)
+            if isinstance(self._parameters, InferredParameters):
+                message = undecided(variable.name)
+                hint = hint or "compare it with a property, or declare it in a query"
             code = "T14" if self._place != "a parameter default" else "T45"
             if code == "T45":
                 message = f"`${variable.name}` cannot appear in {self._place}"

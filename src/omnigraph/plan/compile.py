@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
+from typing import Final
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.diagnostics import did_you_mean
-from omnigraph.errors import QuerySelectionError, WrongQueryKind
+from omnigraph.diagnostics import Diagnostic, did_you_mean
+from omnigraph.errors import QuerySelectionError, TypeCheckError, WrongQueryKind
 from omnigraph.language.query.ast import Query, QueryFile
 from omnigraph.language.query.parse import parse_text
 from omnigraph.language.syntax import Source
@@ -19,7 +22,11 @@ from omnigraph.plan.changes import (
     Plan,
 )
 from omnigraph.plan.check_read import check_read
+from omnigraph.plan.constants import ask_for_declaration
 from omnigraph.plan.ir import ReadPlan
+
+_PARAMETER: Final = re.compile(r"\$(\w+)(?![\w.])")
+"""A name without a property behind it."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,28 @@ class CompiledQuery:
 
 def compile_checked(source: Source, catalog: Catalog, query: Query) -> CompiledQuery:
     """Compile one parsed query."""
+    try:
+        return _checked(source, catalog, query)
+    except TypeCheckError as error:
+        if not query.anonymous:
+            raise
+        raise TypeCheckError([_asking(source, one) for one in error.diagnostics]) from None
+
+
+def _asking(source: Source, diagnostic: Diagnostic) -> Diagnostic:
+    """A diagnostic that asks for declarations where a parameter's type was taken from its first use."""
+    place = diagnostic.position
+    text = source.text.encode(errors="surrogatepass")[place.start : place.end].decode(
+        errors="replace"
+    )
+    names = _PARAMETER.findall(text)
+    if diagnostic.hint is not None or diagnostic.code != "T7" or not names:
+        return diagnostic
+    first = "an undeclared parameter has the type of its first use"
+    return replace(diagnostic, hint=f"{first}; {ask_for_declaration(names[-1])}")
+
+
+def _checked(source: Source, catalog: Catalog, query: Query) -> CompiledQuery:
     plan: Plan
     if query.is_mutation:
         from omnigraph.plan.check_mutation import check_mutation
@@ -98,8 +127,15 @@ class QueryCompiler:
     Thread-safe. Two threads that miss on the same text compile it twice, to equal results.
     """
 
-    def __init__(self, catalog: Catalog, capacity: int = COMPILE_CACHE_ENTRIES) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        capacity: int = COMPILE_CACHE_ENTRIES,
+        looked_up: Callable[[bool], None] = lambda found: None,
+    ) -> None:
+        """`looked_up` is told of every look into the cache whether it found something."""
         self.catalog = catalog
+        self._looked_up = looked_up
         self._capacity = capacity
         self._lock = Lock()
         self._entries: OrderedDict[tuple[str, str, str | None], CompiledQuery] = OrderedDict()
@@ -111,7 +147,9 @@ class QueryCompiler:
             compiled = self._entries.get(key)
             if compiled is not None:
                 self._entries.move_to_end(key)
-                return compiled
+        self._looked_up(compiled is not None)
+        if compiled is not None:
+            return compiled
         compiled = compile_query(source, self.catalog, name)
         with self._lock:
             self._entries[key] = compiled

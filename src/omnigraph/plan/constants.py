@@ -23,9 +23,35 @@ class InferredParameters(dict[str, PropType]):
     Any of them may be null.
     """
 
+    def __init__(self, outer: InferredParameters | None = None) -> None:
+        super().__init__(outer or {})
+        self._outer = outer
+
     def infer(self, name: str, prop_type: PropType) -> PropType:
         scalar, is_list, dimension = prop_type.scalar, prop_type.list, prop_type.dimension
+        if self._outer is not None and name not in self:
+            self._outer.infer(name, prop_type)
         return self.setdefault(name, PropType(scalar, True, is_list, dimension))
+
+
+def undecided(name: str) -> str:
+    """What is wrong with an undeclared name that is no variable."""
+    return f"`${name}` is not bound, and its use does not tell which type it has as a parameter"
+
+
+def ask_for_declaration(name: str) -> str:
+    return f"declare it: `query name(${name}: Type) {{ … }}`"
+
+
+def with_variable(
+    parameters: Mapping[str, PropType], name: str, kind: PropType
+) -> Mapping[str, PropType]:
+    """Parameters and a name that is none of them: that of something a statement wrote."""
+    if not isinstance(parameters, InferredParameters):
+        return {**parameters, name: kind}
+    found = InferredParameters(parameters)
+    found[name] = kind
+    return found
 
 
 class Use(Enum):

@@ -35,7 +35,7 @@ def parameter_specs(
     from omnigraph.plan.check_rows import check_default
 
     if isinstance(types, InferredParameters):
-        return tuple(ParameterSpec(name, kind) for name, kind in types.items())
+        return tuple(ParameterSpec(name, kind, is_inferred=True) for name, kind in types.items())
     return tuple(
         ParameterSpec(p.name, p.type.type, None if p.default is None else check_default(errors, p))
         for p in query.parameters

@@ -12,8 +12,10 @@ from omnigraph.language.types import PropType, Scalar
 from omnigraph.plan.constants import (
     NOW,
     InferredParameters,
+    ask_for_declaration,
     constant,
     is_number_list,
+    undecided,
     vector_constant,
 )
 from omnigraph.plan.ir import (
@@ -225,6 +227,9 @@ class ExpressionChecker(OperatorChecker):
         if bound is None:
             hint = did_you_mean(variable.name, (*self._scope.parameters, *self._scope.names()))
             message = f"variable `${variable.name}` is not bound"
+            if isinstance(self._scope.parameters, InferredParameters):
+                message = undecided(variable.name)
+                hint = hint or ask_for_declaration(variable.name)
             self._errors.fail(variable.span, "T33", message, hint)
         if isinstance(bound, BoundPath):
             message = f"path variable `${variable.name}` has no value of its own"
@@ -339,6 +344,7 @@ class ExpressionChecker(OperatorChecker):
         return field
 
     def _text_query(self, expression: ast.Expression, word: str, code: str) -> Expr:
+        self.infer(expression, PropType(Scalar.STRING))
         query = self.check(expression)
         no_value = {EntityId: "a node", Aggregated: "an aggregate"}.get(type(query))
         if no_value or not query.type.is_text:
@@ -361,6 +367,7 @@ class ExpressionChecker(OperatorChecker):
         if isinstance(call.query, ast.ListLiteral) and is_number_list(call.query):
             self._check_dimension(call, len(call.query.items), vector)
             return vector_constant(call.query)
+        self.infer(call.query, vector)
         query = self.check(call.query)
         if not isinstance(query, Constant | Param):
             message = "nearest query must be a literal or parameter"

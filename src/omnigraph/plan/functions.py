@@ -101,15 +101,13 @@ _NAMES: Final = (*FUNCTIONS, "coalesce")
 _BUILT_IN: Final = ("count", "sum", "avg", "min", "max", "collect", "search", "fuzzy", "match_text")
 
 
-def argument_types(name: str) -> list[PropType]:
-    """The types that undeclared parameters take as the arguments of a function, up to the first
-    argument that may have several."""
-    found: list[PropType] = []
-    for kind in FUNCTIONS[name].kinds if name in FUNCTIONS else ():
-        if kind not in _DEFINITE:
-            break
-        found.append(_DEFINITE[kind])
-    return found
+def argument_types(name: str) -> list[PropType | None]:
+    """The types that undeclared parameters take as the arguments of a function; None where several fit."""
+    return [_DEFINITE.get(kind) for kind in FUNCTIONS[name].kinds] if name in FUNCTIONS else []
+
+
+ALIKE: Final = frozenset({"coalesce", "contains_any", "contains_all", "date_diff"})
+"""Functions whose first arguments have one type: undeclared parameters among them take it."""
 
 
 def check_call(errors: TypeErrors, call: ast.Call, arguments: tuple[Expr, ...]) -> Compute:

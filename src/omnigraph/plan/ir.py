@@ -464,11 +464,15 @@ class SortKey(Struct, frozen=True):
 
 
 class ParameterSpec(Struct, frozen=True):
-    """`default` is a constant expression for a parameter that is not given."""
+    """`default` is a constant expression for a parameter that is not given.
+
+    One that no text declares `is_inferred`: it may be null, but has to be given.
+    """
 
     name: str
     type: PropType
     default: Expr | None = None
+    is_inferred: bool = False
 
 
 class ReadPlan(Struct, frozen=True):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from omnigraph.language.query import ast
 from omnigraph.language.query.ast import Operator
 from omnigraph.language.types import PropType, Scalar, compatible
 from omnigraph.plan.functions import (
+    ALIKE,
     argument_types,
     check_call,
     common_type,
@@ -80,7 +81,10 @@ class OperatorChecker(ABC):
                 return self._negative(expression, aliases)
             case ast.Call(function, arguments):
                 for argument, wanted in zip(arguments, argument_types(function.text), strict=False):
-                    self.infer(argument, wanted)
+                    if wanted is not None:
+                        self.infer(argument, wanted)
+                if function.text in ALIKE:
+                    self._infer_alike(arguments, aliases)
                 typed = tuple(self.check(argument, aliases) for argument in arguments)
                 return check_call(self._errors, expression, typed)
             case ast.Case():
@@ -91,6 +95,17 @@ class OperatorChecker(ABC):
                 return Null(PropType(Scalar.STRING, nullable=True))
             case _:
                 return None
+
+    def _infer_alike(self, values: Sequence[ast.Expression], aliases: Aliases | None) -> None:
+        """Give undeclared parameters among values of one type the type of the first other value."""
+        waiting = [value for value in values if self.is_undeclared(value)]
+        if not waiting or len(waiting) == len(values):
+            return
+        known = next(value for value in values if not self.is_undeclared(value))
+        kind = self.check(known, aliases)
+        for value in waiting:
+            if not isinstance(kind, Null):
+                self.infer(value, kind.type)
 
     # -- comparisons ------------------------------------------------------------------------
 
@@ -237,6 +252,10 @@ class OperatorChecker(ABC):
 
     def _case(self, written: ast.Case, aliases: Aliases | None) -> Case:
         conditions = [self.condition(branch.condition, aliases) for branch in written.branches]
+        chosen = [branch.value for branch in written.branches]
+        self._infer_alike(
+            chosen if written.otherwise is None else [*chosen, written.otherwise], aliases
+        )
         values = [self._choice(branch.value, aliases) for branch in written.branches]
         otherwise = None
         if written.otherwise is not None:

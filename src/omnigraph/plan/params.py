@@ -61,7 +61,7 @@ def bind_parameters(
             continue
         value = given.get(name)
         if value is None:
-            if not wanted.nullable:
+            if not wanted.nullable or (parameter.is_inferred and name not in given):
                 _refuse_missing(name, given)
             bound[name] = None
         else:

@@ -174,6 +174,22 @@ class Adjacency:
             counts += np.where(self.changed[at] == keys, self.deltas[at], 0)
         return counts > 0
 
+    def pairs(self) -> tuple[Positions, Positions, Counts]:
+        """All connected pairs, in order of their sources, and how many edges each pair has."""
+        sources = np.repeat(np.arange(self.sources, dtype=np.int64), self._degrees)
+        counts = np.ones(len(sources), np.int64)
+        if self.multiplicity is not None:
+            counts = self.multiplicity.astype(np.int64)
+        if not len(self.changed):
+            return sources, self.targets.astype(np.int64), counts
+        keys, inverse = np.unique(
+            np.concatenate([pair_keys(sources, self.targets), self.changed]), return_inverse=True
+        )
+        total = np.zeros(len(keys), np.int64)
+        np.add.at(total, inverse, np.concatenate([counts, self.deltas]))
+        keys, counts = keys[total > 0], total[total > 0]
+        return keys >> 32, keys & 0xFFFFFFFF, counts
+
     def reversed(self, size: int) -> Adjacency:
         """The same edges in the other direction, from `size` nodes."""
         sources = np.repeat(np.arange(self.sources, dtype=np.int64), self._degrees)

@@ -29,7 +29,8 @@ from omnigraph.language.types import Scalar
 from omnigraph.limits import BLOB_READ_BYTES
 from omnigraph.plan.ir import ID_TYPE
 from omnigraph.read.result import public_column, public_type, python_rows, rows_json
-from omnigraph.read.view import ReadView, stored_filter
+from omnigraph.read.stored_filters import stored_filter
+from omnigraph.read.view import ReadView
 from omnigraph.rows.bindings import bound_schema
 from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.storage.blobs import BlobPlace, OpenBlob, find_blob
@@ -95,16 +96,19 @@ class VisibleRows:
         plain = [stored[name] for name in names if name in stored]
         endpoints = (end for end, _ in self._hidden_endpoints())
         read = list(dict.fromkeys([*plain, "id", *endpoints, *row_ids]))
-        for batch in self._with_visible_endpoints(table.scan(read, self._filter(table, wanted))):
+        for batch in self.with_visible_endpoints(
+            table.scan(read, self.stored_condition(table, wanted))
+        ):
             if batch.num_rows:
                 found = [_column(self.shown, name, batch, stored.get(name)) for name in names]
                 found += [batch.column(name) for name in row_ids]
                 yield pa.RecordBatch.from_arrays(found, names=[*names, *row_ids])
 
-    def _filter(self, table: Table, wanted: Filter | None) -> Filter | None:
+    def stored_condition(self, table: Table, wanted: Filter | None) -> Filter | None:
+        """A condition on properties and that of the view, on stored columns."""
         # A view's predicate may use properties that the view hides.
         declared = find_type(self.snapshot.catalog, self.shown.name)
-        parts = [part for part in (wanted, self.view.rows.get(declared.name)) if part is not None]
+        parts = [part for part in (wanted, self.view.predicate(declared)) if part is not None]
         both = parts[0] if len(parts) == 1 else And(tuple(parts)) if parts else None
         return stored_filter(declared, both, table.schema)
 
@@ -115,9 +119,8 @@ class VisibleRows:
         ends = (("src", self.shown.from_type), ("dst", self.shown.to_type))
         return [(end, type_name) for end, type_name in ends if type_name in self.view.rows]
 
-    def _with_visible_endpoints(
-        self, batches: Iterable[pa.RecordBatch]
-    ) -> Iterator[pa.RecordBatch]:
+    def with_visible_endpoints(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows without the edges of which an endpoint is hidden."""
         ends = self._hidden_endpoints()
         if not ends:
             yield from batches
@@ -131,7 +134,9 @@ class VisibleRows:
     def _visible(self, type_name: str, ids: pa.Array) -> pa.Array:
         """The ids whose nodes are visible."""
         node = self.snapshot.catalog.nodes[type_name]
-        bound = bind(self.view.rows[type_name], bound_schema(node))
+        predicate = self.view.predicate(node)
+        assert predicate is not None, "only asked of types with a condition"
+        bound = bind(predicate, bound_schema(node))
         table = self.snapshot.open(self.tables, node.table_key)
         rows = rows_by_id(node, table, ids, sorted(bound_columns(bound)))
         return rows.filter(matches(bound, rows)).column("id").combine_chunks()
@@ -200,18 +205,49 @@ def _blob_value(rows: VisibleRows, name: str, row_id: int) -> bytes | str | None
 
 
 def read_entity(
-    snapshot: Snapshot, tables: TableStore, table_key: str, id: str
+    snapshot: Snapshot,
+    tables: TableStore,
+    table_key: str,
+    id: str,
+    view: ReadView = ReadView.ALL,
 ) -> dict[str, Any] | None:
     """The entity with an id as an export shows it: `id`, an edge's `src` and `dst`, then properties.
 
-    None if the snapshot has no such table or id. Properties that the stored version lacks are null.
+    None if the view shows no such table or id. Properties that the stored version lacks are null.
     """
-    by_key = {declared.table_key: declared for declared in snapshot.catalog}
+    by_key = {declared.table_key: declared for declared in view.restrict(snapshot.catalog)}
     declared = by_key.get(table_key)
     if declared is None or table_key not in snapshot.entries:
         return None
-    rows = read_rows(snapshot, tables, declared, Comparison("id", "=", id))
+    rows = visible_rows(snapshot, tables, declared, view, Comparison("id", "=", id))
     return next(iter(_documents(declared, rows, zoned=False)), None)
+
+
+def visible_rows(
+    snapshot: Snapshot,
+    tables: TableStore,
+    shown: EntityType,
+    view: ReadView,
+    wanted: Filter | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Visible rows by id under property names, as they are stored: with blobs and bare times."""
+    if not view.rows:
+        return read_rows(snapshot, tables, shown, _physical(snapshot, tables, shown, wanted))
+    rows = VisibleRows(snapshot, tables, shown, view)
+    table = rows.table()
+    if table is None:
+        return iter(())
+    batches = read_rows(snapshot, tables, shown, rows.stored_condition(table, wanted))
+    return rows.with_visible_endpoints(batches)
+
+
+def _physical(
+    snapshot: Snapshot, tables: TableStore, declared: EntityType, wanted: Filter | None
+) -> Filter | None:
+    if wanted is None:
+        return None
+    table = snapshot.open(tables, declared.table_key)
+    return stored_filter(declared, wanted, table.schema)
 
 
 def read_nodes(

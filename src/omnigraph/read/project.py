@@ -112,8 +112,9 @@ def _projected(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Tab
     if frame.weights is not None:
         frame = _first(frame, plan.stop).expanded()
     frame = _cut(plan, frame)
-    arrays = [expressions.values(column.expression, frame) for column in plan.columns]
-    return _table(plan, arrays)
+    read = [column.expression for column in plan.columns]
+    frame = expressions.read_together(read, frame)
+    return _table(plan, [expressions.values(expression, frame) for expression in read])
 
 
 def _cut(plan: ReadPlan, frame: Frame) -> Frame:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from omnigraph.language.query.ast import Junction, Operator
+from omnigraph.language.types import Scalar
 from omnigraph.plan.ir import Comparison as Compared
 from omnigraph.plan.ir import Constant, EntityId, Expr, Logical, NullTest, Param, Prop
 from omnigraph.plan.ir import Not as Negated
@@ -33,6 +34,8 @@ def stored_predicate(condition: Expr, value_of: ValueOf) -> StoredFilter | None:
         case NullTest(Prop() as operand, negated) if not operand.type.is_blob:
             missing = IsNull(operand.property)
             return Not(missing) if negated else missing
+        case Prop(_, name, kind) if kind.scalar is Scalar.BOOL and not kind.list:
+            return Comparison(name, "=", True)
         case Negated(operand):
             inner = stored_predicate(operand, value_of)
             return None if inner is None else Not(inner)

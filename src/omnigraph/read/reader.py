@@ -12,13 +12,14 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 from time import perf_counter, time_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import StoreCallFailed
+from omnigraph.instruments import Step, looked_up, timed
 from omnigraph.limits import CACHE_SHARE, COMPILE_CACHE_ENTRIES, RESTRICTED_SCHEMAS
 from omnigraph.plan.arrange import arrange
 from omnigraph.plan.compile import CompiledQuery, QueryCompiler
@@ -62,7 +63,7 @@ from omnigraph.read.result import Result
 from omnigraph.read.source import AccessPath, GraphSource
 from omnigraph.read.source_files import query_source
 from omnigraph.read.text_indexes import TextIndexStore
-from omnigraph.read.view import ReadView
+from omnigraph.read.view import HiddenNames, ReadView
 from omnigraph.storage.failures import is_vanished_file
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
     from omnigraph.read.explain import Explanation, Reports
 
 
-_Hidden = tuple[frozenset[str], frozenset[tuple[str, str]]]
+T = TypeVar("T")
 
 
 class QueryCache:
@@ -83,7 +84,7 @@ class QueryCache:
     def __init__(self) -> None:
         self._lock = Lock()
         self._catalog: Catalog | None = None
-        self._compilers: OrderedDict[_Hidden, QueryCompiler] = OrderedDict()
+        self._compilers: OrderedDict[HiddenNames, QueryCompiler] = OrderedDict()
 
     def compile(
         self,
@@ -93,14 +94,17 @@ class QueryCache:
         view: ReadView = ReadView.ALL,
     ) -> CompiledQuery:
         """Compile the named query of a text or file, or its only one. Raises `LanguageError`."""
-        hidden = view.hidden_types, view.hidden_properties
+        hidden = view.names
         with self._lock:
             if self._catalog is not catalog:
                 self._catalog = catalog
                 self._compilers.clear()
             found = self._compilers.get(hidden)
             if found is None:
-                found = self._compilers[hidden] = QueryCompiler(view.restrict(catalog))
+                found = self._compilers[hidden] = QueryCompiler(
+                    view.restrict(catalog),
+                    looked_up=lambda found: looked_up("queries", found=found),
+                )
                 if len(self._compilers) > RESTRICTED_SCHEMAS:
                     self._compilers.popitem(last=False)
             self._compilers.move_to_end(hidden)
@@ -142,9 +146,13 @@ class PhysicalPlanCache:
         """
         with self._lock:
             found = self._entries.get(id(plan))
-            if found is not None and found.magnitudes == _magnitudes(found.tables, snapshot):
+            if found is not None and found.magnitudes != _magnitudes(found.tables, snapshot):
+                found = None
+            if found is not None:
                 self._entries.move_to_end(id(plan))
-                return found.physical
+        looked_up("plans", found=found is not None)
+        if found is not None:
+            return found.physical
         sizes = sizes_of(snapshot)
         physical = arrange(plan, sizes, check)
         nodes = {f"node:{name}" for name in node_types(physical.all_steps)}
@@ -297,6 +305,27 @@ class Reader:
             looks_up=first.looks_up,
         )
 
+    def use_source(
+        self,
+        snapshot: Snapshot,
+        target: str | None,
+        view: ReadView,
+        use: Callable[[GraphSource], T],
+    ) -> T:
+        """Let a function read a snapshot, with all of it in memory. It may be called twice."""
+        cache = self._cache if target is None else GuestCache(self._cache, target)
+        access = AccessPath(TraversalSettings(TraversalMode.CSR), ledger=self._ledger)
+
+        def attempt() -> T:
+            return use(GraphSource(snapshot, self._tables, cache, view, access, self._texts))
+
+        try:
+            return attempt()
+        except StoreCallFailed as error:
+            if not is_vanished_file(error) or not self._cache.clear():
+                raise
+            return attempt()
+
     def _execute(
         self,
         request: ReadRequest,
@@ -304,13 +333,14 @@ class Reader:
         parameters: Mapping[str, Any],
         reports: Reports | None = None,
     ) -> list[pa.Table]:
-        try:
-            return self._attempt(request, physical, parameters, reports)
-        except StoreCallFailed as error:
-            # A cached version cannot be patched if it belonged to a branch that was deleted.
-            if not is_vanished_file(error) or not self._cache.clear():
-                raise
-            return self._attempt(request, physical, parameters, reports)
+        with timed(Step.READ):
+            try:
+                return self._attempt(request, physical, parameters, reports)
+            except StoreCallFailed as error:
+                # A cached version cannot be patched if it belonged to a branch that was deleted.
+                if not is_vanished_file(error) or not self._cache.clear():
+                    raise
+                return self._attempt(request, physical, parameters, reports)
 
     def _attempt(
         self,

@@ -17,7 +17,7 @@ from omnigraph.read.frame import Frame
 from omnigraph.read.functions import is_true, repeated
 from omnigraph.read.positions import Mask
 from omnigraph.read.pushdown import stored_predicate
-from omnigraph.read.view import id_filter
+from omnigraph.read.stored_filters import id_filter
 from omnigraph.storage.filters import And, Comparison, Filter, In
 
 
@@ -105,14 +105,15 @@ class RowCondition:
         )
 
     @cached_property
-    def _rest(self) -> list[Expr]:
+    def computed(self) -> list[Expr]:
+        """The parts that the store cannot evaluate."""
         return [part for part, predicate in self._parts if predicate is None]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the part which is evaluated in memory reads."""
         found: dict[str, None] = {}
-        for part in self._rest:
+        for part in self.computed:
             for leaf in walk(part):
                 if isinstance(leaf, Prop):
                     found[leaf.property] = None
@@ -124,14 +125,14 @@ class RowCondition:
         """Which rows meet what the store could not evaluate; None if that is nothing."""
         mask: Mask | None = None
         rows = RowValues(columns, length, self.parameters)
-        for part in self._rest:
+        for part in self.computed:
             met = is_true(rows.evaluate(part, lenient=True))
             mask = met if mask is None else mask & met
         return mask
 
     def keep(self, rows: pa.Table) -> pa.Table:
         """The rows that meet what the store could not evaluate."""
-        if not self._rest or not rows.num_rows:
+        if not self.computed or not rows.num_rows:
             return rows
         columns = {name: rows.column(name).combine_chunks() for name in self.columns}
         return rows.filter(pa.array(self.rest(columns, rows.num_rows)))

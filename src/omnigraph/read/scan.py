@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EntityType
-from omnigraph.errors import InputError, ParameterError, UnknownColumn
+from omnigraph.errors import InputError, UnknownColumn
 from omnigraph.language.query.parse import parse_condition
 from omnigraph.language.syntax import Source
 from omnigraph.limits import BLOB_ROWS
@@ -100,9 +100,6 @@ def _where_condition(
     source = Source("<where>", where)
     condition, specs = check_condition(source, shown, parse_condition(source))
     bound: dict[str, Any] = bind_host_values(specs, given)
-    for spec in specs:
-        if spec.name not in given:
-            raise ParameterError(spec.name, f"parameter '{spec.name}' not provided in params")
     bound.setdefault(NOW_PARAMETER, time_ns() // 1_000_000)
     return RowCondition(shown, condition, bound)
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.model import EdgeType, EntityType, NodeType
+from omnigraph.instruments import looked_up
 from omnigraph.limits import INDEX_MIN_ROWS
 from omnigraph.plan.cost import ID_COST, LOOKUP_COST, ROW_COST, SCANNED_COST
 from omnigraph.plan.ir import Direction, Member
@@ -52,7 +53,9 @@ from omnigraph.read.positions import (
     diff_fragments,
     number_rows,
 )
-from omnigraph.read.view import ReadView, stored_filter
+from omnigraph.read.stored_filters import stored_filter
+from omnigraph.read.view import ReadView
+from omnigraph.storage.filters import Filter
 from omnigraph.storage.indexes import uncovered_fragments
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
@@ -174,6 +177,7 @@ class GraphSource:
         self._edge_rows = opened.edge_rows
         self._adjacency = opened.adjacency
         self._lookup_edges: dict[tuple[str, Direction], LookupEdges] = {}
+        self._predicates: dict[str, Filter | None] = {}
         self._changes: dict[tuple[str, Identity], tuple[FragmentSet, _EdgePairs, _EdgePairs]] = {}
 
     def nodes(self, node_type: str) -> Nodes:
@@ -278,11 +282,20 @@ class GraphSource:
     def _table(self, declared: EntityType) -> Table:
         return self.snapshot.open(self._tables, declared.table_key)
 
+    def _predicate(self, declared: EntityType) -> Filter | None:
+        """The view's condition on a type, the same for the whole query."""
+        if declared.name not in self.view.rows:
+            return None
+        found = self._predicates.get(declared.table_key)
+        if found is None:
+            found = self._predicates[declared.table_key] = self.view.predicate(declared)
+        return found
+
     def _edges_key(self, edge: EdgeType, direction: Direction) -> Hashable:
         """The cache key of an adjacency; it does not depend on the version."""
         endpoints = (edge.from_type, edge.to_type)
         origins = tuple(self.nodes(name).numbering.origin for name in endpoints)
-        predicate = self.view.rows.get(edge.name)
+        predicate = self._predicate(edge)
         return "edges", self.table_path(edge), direction, origins, repr(predicate)
 
     # -- look-ups ---------------------------------------------------------------------------
@@ -317,7 +330,7 @@ class GraphSource:
             direction,
             self._table(edge),
             (self.nodes(edge.from_type), self.nodes(edge.to_type)),
-            self.view.rows.get(edge.name),
+            self._predicate(edge),
             self._access.work,
         )
 
@@ -333,7 +346,7 @@ class GraphSource:
     # -- nodes ------------------------------------------------------------------------------
 
     def _open_nodes(self, declared: NodeType) -> Nodes:
-        table, predicate = self._table(declared), self.view.rows.get(declared.name)
+        table, predicate = self._table(declared), self._predicate(declared)
         if self._access.lookups_only:
             properties = self._access.properties.get(declared.name, ())
             return LookupNodes(declared, table, predicate, properties, self._access.work)
@@ -375,6 +388,7 @@ class GraphSource:
         size = sizes[0] if direction is Direction.OUT else sizes[1]
         key = self._edges_key(edge, direction)
         known: _CachedEdges | None = self._cache.get(key)
+        looked_up("edges", found=known is not None)
         found = self._patched(known, table, edge, direction, sizes)
         if found is None:
             other = Direction.IN if direction is Direction.OUT else Direction.OUT
@@ -384,7 +398,7 @@ class GraphSource:
                 turned = opposite.adjacency.reversed(size)
                 found = _CachedEdges(opposite.fragments, turned, opposite.complete, sizes)
         if found is None:
-            predicate = stored_filter(edge, self.view.rows.get(edge.name), table.schema)
+            predicate = stored_filter(edge, self._predicate(edge), table.schema)
             pairs = self._pairs(edge, table.read(["src", "dst"], filter=predicate))
             built = build_adjacency(*pairs.along(direction), size)
             found = _CachedEdges(FragmentSet(table), built, pairs.complete, sizes)
@@ -454,7 +468,7 @@ class GraphSource:
     # -- edges with positions ---------------------------------------------------------------
 
     def _open_edge_rows(self, edge: EdgeType) -> AnyEdgeRows:
-        table, predicate = self._table(edge), self.view.rows.get(edge.name)
+        table, predicate = self._table(edge), self._predicate(edge)
         mode = self._access.settings.mode
         if self._access.lookups_only or mode is TraversalMode.INDEXED:
             endpoints = (self.nodes(edge.from_type), self.nodes(edge.to_type))
@@ -475,7 +489,7 @@ class GraphSource:
     ) -> Mask | None:
         """The edges that exist in this version and that the view shows, as both of their ends."""
         nodes = (self.nodes(edge.from_type), self.nodes(edge.to_type))
-        predicate = self.view.rows.get(edge.name)
+        predicate = self._predicate(edge)
         masks = [found.visible for found in nodes]
         if predicate is None and ends.is_complete and all(mask is None for mask in masks):
             return numbering.alive
@@ -490,10 +504,9 @@ class GraphSource:
                     mask[mask] = seen[end[mask]]
             return mask
 
-        names = (edge.name, edge.from_type, edge.to_type)
         parts = (edge, *(found.declared for found in nodes))
         versions = tuple(identity_of(self._table(declared)) for declared in parts)
-        predicates = repr([self.view.rows.get(name) for name in names])
+        predicates = repr([self._predicate(declared) for declared in parts])
         return self._cache.get_or_make(("visible edges", versions, predicates), visible)
 
     def _ends_key(self, edge: EdgeType, numbering: Numbering) -> Hashable:

@@ -1,13 +1,16 @@
 """One connection: limits on what a client may send around its requests, and for how long.
 
 uvicorn parses requests with httptools and limits neither the size of headers nor the time they take. Both are
-limited here, and whatever is refused is refused with the error document of the API.
-Tests: tests/server/test_connections.py.
+limited here, and whatever is refused is refused with the error document of the API. A client that stops reading
+its answer is cut off after a while, which frees the thread and the memory that the answer holds.
+Tests: tests/server/test_connections.py, tests/server/test_slow_readers.py.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -16,11 +19,19 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from omnigraph.wire.errors import ErrorOutput07
 
+log = logging.getLogger("omnigraph.server")
+
 HEAD_SECONDS: Final = 30.0
 """How long a client may take to send the request line and the headers."""
 
 UNREAD_BODY_SECONDS: Final = 30.0
 """How long a client may go on sending a body after its answer."""
+
+READER_SECONDS: Final = 300.0
+"""How long a client may read nothing of an answer that waits to be sent."""
+
+_LOOKS: Final = 4
+"""How often within that time the server looks whether anything was read."""
 
 MAX_HEAD_BYTES: Final = 65_536
 """Largest request line and headers together; also the largest trailers."""
@@ -29,8 +40,17 @@ MAX_HEAD_BYTES: Final = 65_536
 class Connection(HttpToolsProtocol):
     """A connection of uvicorn with limits."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        reader_seconds: float = READER_SECONDS,
+        when_cut: Callable[[], None] = lambda: None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self._reader_seconds = reader_seconds
+        self._when_cut = when_cut
+        self._stall: asyncio.TimerHandle | None = None
         self._is_in_head = False
         self._is_in_body = False
         self._is_answering = False
@@ -45,7 +65,43 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._arrived()
+        self._forget_stall()
         super().connection_lost(exc)
+
+    # -- a client that does not read --------------------------------------------------------
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._look_later(self.transport.get_write_buffer_size(), self.loop.time())
+
+    def resume_writing(self) -> None:
+        self._forget_stall()
+        super().resume_writing()
+
+    def _look_later(self, waiting: int, since: float) -> None:
+        self._stall = self.loop.call_later(
+            self._reader_seconds / _LOOKS, self._look_at_reader, waiting, since
+        )
+
+    def _look_at_reader(self, waiting: int, since: float) -> None:
+        """Cut the connection if nothing was read since that time, when so many bytes were waiting."""
+        now, still = self.loop.time(), self.transport.get_write_buffer_size()
+        if still != waiting:
+            self._look_later(still, now)
+        elif now - since < self._reader_seconds:
+            self._look_later(waiting, since)
+        else:
+            log.warning("cut an answer whose client read nothing for %g seconds", now - since)
+            self._when_cut()
+            # A transport that is closed would go on waiting for its reader.
+            self.transport.abort()
+
+    def _forget_stall(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+
+    # -- what arrives ---------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():

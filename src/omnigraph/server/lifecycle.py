@@ -12,13 +12,14 @@ import logging
 import os
 import socket
 import sys
+from functools import partial
 from types import FrameType
 from typing import Final
 
 import uvicorn
 
 from omnigraph.server.app import App
-from omnigraph.server.connections import Connection
+from omnigraph.server.connections import READER_SECONDS, Connection
 
 log = logging.getLogger("omnigraph.server")
 
@@ -79,8 +80,15 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(app: App, listener: socket.socket, grace_seconds: float) -> int:
+def serve(
+    app: App,
+    listener: socket.socket,
+    grace_seconds: float,
+    reader_seconds: float = READER_SECONDS,
+) -> int:
     """Serve until a signal ends the process; the result is its exit code."""
+    cut = app.state.metrics.add_cut_answer
+    connection = partial(Connection, reader_seconds=reader_seconds, when_cut=cut)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -88,7 +96,7 @@ def serve(app: App, listener: socket.socket, grace_seconds: float) -> int:
         lifespan="off",
         ws="none",
         backlog=BACKLOG,
-        http=Connection,
+        http=connection,  # type: ignore[arg-type]  # called as the class is
         proxy_headers=False,
         server_header=False,
     )

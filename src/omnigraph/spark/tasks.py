@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.errors import LoadSourceError, OmnigraphError, SparkExecutorUnfit, SparkJobFailed
+from omnigraph.errors import LoadSourceError, OmnigraphError, SparkJobFailed
 from omnigraph.limits import LOAD_RANGE_ROWS
+from omnigraph.spark.failures import failure
 from omnigraph.storage.table import Table
 
 if TYPE_CHECKING:
@@ -218,16 +219,6 @@ def _in_order(rows: Sequence[tuple[int, int, bytes]], count: int, job: str) -> l
     if len(rows) != count or set(contents) != set(range(count)):
         raise SparkJobFailed(job, f"{count} tasks gave {len(rows)} answers")
     return [pickle.loads(contents[task]) for task in range(count)]
-
-
-def failure(job: str, error: Exception) -> SparkExecutorUnfit | SparkJobFailed:
-    """Spark's error in a few words."""
-    text = str(error)
-    for line in text.splitlines():
-        if "ModuleNotFoundError" in line or "PYTHON_VERSION_MISMATCH" in line:
-            return SparkExecutorUnfit(line.strip().rpartition("ModuleNotFoundError: ")[2])
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return SparkJobFailed(job, lines[0] if lines else type(error).__name__)
 
 
 # -- in the tasks -------------------------------------------------------------------------------

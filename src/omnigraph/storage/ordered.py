@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.limits import SORTED_BYTES
+from omnigraph.limits import MAX_SORTED_PARTS, SORTED_BYTES
 from omnigraph.storage.failures import naming_failures
 from omnigraph.storage.scan import ROW_ID, Scan, scan
 from omnigraph.storage.table import Table
@@ -41,7 +41,7 @@ def scan_by_id(
     table: Table, columns: Sequence[str], *, with_row_ids: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Stream the rows by id."""
-    bounds = id_bounds(table, columns)
+    bounds = id_bounds(table, columns, SORTED_BYTES, MAX_SORTED_PARTS)
     if not bounds:
         yield from table.scan(columns, with_row_ids=with_row_ids, order_by="id")
         return
@@ -109,13 +109,17 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def id_bounds(table: Table, columns: Sequence[str]) -> list[str]:
+def id_bounds(
+    table: Table, columns: Sequence[str], range_bytes: int, most: int | None = None
+) -> list[str]:
     """The first id of every range but the first; none for a table that is sorted at once."""
     rows = table.row_count()
     if rows <= _SAMPLED_ROWS:
         return []
     sample = table.read(columns, limit=_SAMPLED_ROWS)
-    count = sample.nbytes * rows // max(1, sample.num_rows) // SORTED_BYTES + 1
+    count = sample.nbytes * rows // max(1, sample.num_rows) // range_bytes + 1
+    if most is not None:
+        count = min(count, most)
     if count == 1:
         return []
     step = max(1, rows // (count * _SAMPLES_PER_RANGE))

@@ -36,7 +36,7 @@ class OperationKind(Enum):
 CONTENT_PRESERVING: Final = frozenset([OperationKind.OPTIMIZE, OperationKind.ENSURE_INDICES])
 """Operations that rewrite storage but change no row."""
 
-WITHOUT_KEY: Final = CONTENT_PRESERVING | {OperationKind.REPAIR, OperationKind.EMBED}
+WITHOUT_KEY: Final = CONTENT_PRESERVING | {OperationKind.REPAIR}
 """Operations whose calls take no idempotency key: made twice, they do the same as once."""
 
 

@@ -29,6 +29,12 @@ def test_every_row_comes_once_and_in_the_order_of_ids(store, monkeypatch, size):
     assert rows.equals(pa.Table.from_batches(scan_by_id(table, ["age", "id"], with_row_ids=True)))
 
 
+def test_a_large_table_has_larger_ranges_instead_of_more_files(store, monkeypatch):
+    table = store.create("nodes/people", PEOPLE, rows=numbered(dict.fromkeys(IDS, 1)))
+    assert len(ordered.id_bounds(table, ["id"], 1_000)) > 10
+    assert len(ordered.id_bounds(table, ["id"], 1_000, 4)) == 3
+
+
 def test_a_table_without_rows_has_none(store):
     table = store.create("nodes/people", PEOPLE)
     assert sum(batch.num_rows for batch in scan_by_id(table, ["id"])) == 0

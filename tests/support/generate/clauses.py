@@ -375,8 +375,10 @@ class ClauseBuilder:
 
     def access(
         self, wanted: Callable[[PropType], bool], *, edges: bool = False
-    ) -> tuple[PropertyAccess, PropType] | None:
-        found = self.edge_access(wanted) if edges else []
+    ) -> tuple[Expression, PropType] | None:
+        found: list[tuple[Expression, PropType]] = []
+        if edges:
+            found += self.edge_access(wanted)
         found += [
             (PropertyAccess(Variable(name), Name(p.name)), p.type)
             for name, type_name in sorted(self.bound.items())
@@ -439,6 +441,7 @@ class ClauseBuilder:
         if prop is None:
             return None
         access, kind = prop
+        assert isinstance(access, PropertyAccess), "vectors are searched in patterns only"
         if self.draw(st.booleans()):
             return NearestCall(access, self.draw(self.may.literals(kind)))
         return NearestCall(access, self.parameters.use(self.draw, kind.required()))

@@ -146,6 +146,11 @@ def use_embedded_graph(graph: og.GraphProtocol) -> None:
     """What only a graph opened from its storage offers."""
     embedded: og.EmbedResult = graph.embed(dry_run=True)
     assert embedded.properties == ()
+    ranks: og.Analysis = graph.analyze("pagerank", {"damping": 0.9}, edges=["Knows"], top=1)
+    assert (
+        graph.at("main").analyze("pagerank", {"damping": 0.9}, edges=["Knows"], top=1) is not None
+    )
+    assert (len(ranks), ranks.receipt) == (1, None)
     optimized: og.OptimizeReport = graph.maintenance.optimize()
     cleaned: og.CleanupReport = graph.maintenance.cleanup(
         keep_versions=100, older_than=timedelta(days=1), dry_run=True

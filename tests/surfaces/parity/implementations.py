@@ -44,6 +44,7 @@ REMOTE: Final = Implementation("remote", served, is_embedded=False)
 IMPLEMENTATIONS: Final = (EMBEDDED, REMOTE)
 
 EMBEDDED_ONLY: Final[dict[str, Callable[[og.GraphProtocol], object]]] = {
+    "analyze": lambda g: g.analyze("degrees"),
     "as_actor": lambda g: g.as_actor("bob"),
     "embed": lambda g: g.embed(dry_run=True),
     "maintenance.cleanup": lambda g: g.maintenance.cleanup(keep_versions=1),

@@ -13,6 +13,7 @@ from tests.surfaces.parity.test_protocol import PAIRS, public
 SCHEMA = """\
 node Doc {
     slug: String @key
+    degree: I64?
     title: String
     vector: Vector(4) @embed("title")
 }
@@ -26,6 +27,7 @@ WRITES = {
     "Graph.load": lambda graph: graph.load(LINE, "merge"),
     "Graph.insert": lambda graph: graph.insert("Doc", [ROW]),
     "Graph.upsert": lambda graph: graph.upsert("Doc", [ROW]),
+    "Graph.analyze": lambda graph: graph.analyze("degrees", write={"degree": "degree"}),
     "Graph.embed": lambda graph: graph.embed(),
     "Graph.merge": lambda graph: graph.merge("draft"),
     "Graph.revert": lambda graph: graph.revert(graph.head("main").id),
@@ -48,7 +50,7 @@ WRITES = {
 READS = {
     "Graph": "uri branch actor read_only closed close checkout as_actor at query explain get scan export "
     "export_batches branches head log commit diff changes cursor history tags schema blobs maintenance",
-    "GraphAt": "branch number commit_id catalog counts to_json query explain get scan blobs export "
+    "GraphAt": "branch number commit_id catalog counts to_json query explain get scan blobs analyze export "
     "export_batches",
     "Branches": "__iter__ __len__ __contains__",
     "Tags": "all __iter__ __len__ __contains__ __getitem__",

@@ -288,6 +288,7 @@ CLOSED = {
     "insert": lambda g: g.insert("Note", []),
     "upsert": lambda g: g.upsert("Note", []),
     "embed": lambda g: g.embed(),
+    "analyze": lambda g: g.analyze("degrees"),
     "branches": lambda g: list(g.branches),
     "branches.create": lambda g: g.branches.create("dev"),
     "branches.delete": lambda g: g.branches.delete("dev"),

@@ -208,3 +208,16 @@ def test_the_words_are_those_of_the_language():
     assert {"match", "return", "not", "insert", "update", "delete", "order", "limit"} <= words
     assert {"nearest", "bm25", "rrf"} <= words
     assert {one.value for one in AggregateFunction} <= words
+
+
+def test_statements_run_as_they_are_entered(shell):
+    out = shell(
+        'branch create "a/b"\nbranch list\nbranch delete "a/b"\n'
+        "set max_rows = 7; show max_rows;\n"
+        "explain query q() { match { $a: Author } return { $a.slug } }\n"
+    )
+    assert "branch create: a/b\n" in out
+    assert "2 rows from branch main via branch list" in out
+    assert "branch delete: a/b\n" in out
+    assert "7" in out
+    assert "via explain" in out

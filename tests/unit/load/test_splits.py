@@ -9,14 +9,24 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import LoadSourceError, SourceUnreadable
 from omnigraph.load.recognition import recognise_sources
 from omnigraph.load.records import Problem
 from omnigraph.load.sources import JsonSource
-from omnigraph.load.splits import Split, bundled, count_split, located, read_split, split_sources
+from omnigraph.load.splits import (
+    Split,
+    bundled,
+    count_split,
+    count_text,
+    located,
+    placed,
+    read_split,
+    split_sources,
+    whole_splits,
+)
 from tests.unit.load.inputs import DENSE, dense_inputs, inputs
 from tests.unit.load.loading import W, catalog_of
 
@@ -194,3 +204,80 @@ def test_a_cut_source_has_a_task_for_each_of_its_splits(tmp_path):
     for source in (JsonSource(lines(1000).encode()), *recognise_sources(path, W)):
         splits = split_sources([source], 1500)
         assert len(bundled(splits)) >= len(splits) - 1
+
+
+# -- CSV --------------------------------------------------------------------------------------------
+
+
+def csv_splits(path, step, **mapping):
+    given = {"version": 1, "sources": [{"path": str(path), "node": "Maker", **mapping}]}
+    sources = recognise_sources(None, W, mapping=given)
+    splits = split_sources(sources, step)
+    uncounted = {n: count_text(split) for n, split in enumerate(splits) if not split.is_counted}
+    return whole_splits(sources), placed(splits, uncounted)
+
+
+def assert_same_csv(path, step, **mapping):
+    whole, splits = csv_splits(path, step, **mapping)
+    rows, problems, counts = read(splits, W)
+    expected = read(whole, W)
+    assert (rows, problems, sum(counts)) == (expected[0], expected[1], expected[2][0])
+    before = [split.records_before for split in splits]
+    assert before == [sum(counts[:number]) for number in range(len(counts))]
+    return splits
+
+
+@settings(max_examples=100)
+@given(
+    text=st.text(st.sampled_from('ab,,"""\n\n\r'), max_size=120),
+    step=st.integers(3, 40),
+    header=st.booleans(),
+    mark=st.booleans(),
+)
+@example(text='\n\n\n\na,b\n\n"a\nb",1\n"x""y",\n', step=3, header=True, mark=True)
+@example(text='a,b\n1,"2\n3,4\n5,6\n7,8\n', step=4, header=False, mark=False)
+@example(text='a,b\n1,x"2\n"3,\n4"\n5,6\n7,8\n', step=4, header=False, mark=False)
+def test_a_csv_text_in_splits_gives_the_same_records(tmp_path_factory, text, step, header, mark):
+    path = tmp_path_factory.mktemp("csv") / "Maker.csv"
+    start = "handle,name\n" if header else ""
+    path.write_bytes((("\ufeff" if mark else "") + start + text).encode())
+    columns = {} if header else {"handle": "c1"}
+    assert_same_csv(path, step, csv={"header": header}, columns=columns)
+
+
+def test_quoted_line_ends_are_not_cut(tmp_path):
+    path = tmp_path / "Maker.csv"
+    rows = "".join(f'm{n},"one\n""two"", three\n"\n\n' for n in range(400))
+    path.write_text("handle,name\n" + rows)
+    splits = assert_same_csv(path, 1000)
+    assert len(splits) > 10
+    whole = split_sources(recognise_sources(path, W), 100_000)
+    assert len(whole) == 1
+    assert whole[0].is_counted
+
+
+def test_a_csv_text_is_not_cut_behind_a_quote_in_the_middle_of_a_field(tmp_path):
+    path = tmp_path / "Maker.csv"
+    lines = [f"m{n},x\n" for n in range(400)]
+    lines[200] = 'm200,12" pipe\n'
+    path.write_text("handle,name\n" + "".join(lines))
+    splits = assert_same_csv(path, 500)
+    assert 2 < len(splits) < 6
+
+
+def test_a_compressed_csv_text_is_one_split_and_a_task_of_its_own(tmp_path):
+    for number in range(3):
+        text = "handle\n" + "".join(f"m{number}-{n}\n" for n in range(50))
+        (tmp_path / f"Maker.{number}.csv.gz").write_bytes(gzip.compress(text.encode()))
+    splits = split_sources(recognise_sources(tmp_path, W), 100)
+    assert [split.is_counted for split in splits] == [True] * 3
+    assert len(bundled(splits)) == 3
+
+
+def test_a_csv_file_that_changes_between_its_splits_is_refused(tmp_path):
+    path = tmp_path / "Maker.csv"
+    path.write_text("handle\n" + "m\n" * 500)
+    _, splits = csv_splits(path, 100)
+    path.write_text("handle\n" + "m\n" * 400)
+    with pytest.raises(LoadSourceError, match="changed while it was loaded"):
+        read(splits, W)

@@ -335,7 +335,8 @@ def test_an_order_by_an_uncertain_sum_is_open():
 @dataclass(frozen=True)
 class Seen:
     hidden_types: frozenset[str] = frozenset()
-    rows: dict[str, Filter] = field(default_factory=dict)
+    rows: dict[str, Filter | str] = field(default_factory=dict)
+    params: dict[str, object] = field(default_factory=dict)
 
 
 CROWD = image_of(

@@ -14,6 +14,7 @@ from omnigraph.cli.options import (
     asking_engine_options,
     chosen_engine,
     expect_head_option,
+    idempotency_key_option,
     json_option,
     message_option,
     uri_argument,
@@ -40,6 +41,7 @@ class GraphOptions(TypedDict):
     engine: str | None
     master: str | None
     expect_head: str | None
+    idempotency_key: str | None
     message: str | None
 
 
@@ -89,6 +91,7 @@ class Options(GraphOptions, FileOptions):
 @click.option("--dry-run", is_flag=True, help="Count embeddings without computing any.")
 @asking_engine_options
 @expect_head_option()
+@idempotency_key_option
 @message_option
 @click.option("--seed", metavar="FILE", help="Manifest (YAML) of the file to embed.")
 @click.option("--input", "source", metavar="FILE", help="JSON Lines file to embed.")
@@ -159,6 +162,7 @@ def _embed_graph(
             dry_run=options["dry_run"],
             message=options["message"],
             expected_head=options["expect_head"],
+            idempotency_key=options["idempotency_key"],
             progress=shown,
             engine=engine,
         )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from omnigraph.api.protocol import GraphProtocol
     from omnigraph.catalog.model import Catalog
     from omnigraph.language.query.ast import Query
+    from omnigraph.read.result import Result
 
 MAX_SHOWN_ROWS: Final = 200
 """Of a longer result a table shows its beginning; every other format shows all rows."""
@@ -137,6 +138,9 @@ class ShellSession:
         self.out.write(f"{self._style.error(headline)}{newline}{rest}\n")
 
     def _run_text(self, text: str) -> None:
+        if (words := _statement_words(text)) is not None:
+            self._run_statement(text, words)
+            return
         source, queries, is_adhoc = _parsed(text)
         if not is_adhoc:
             for query in queries:
@@ -152,6 +156,14 @@ class ShellSession:
             return
         self.run_query(source.text, query, {})
 
+    def _run_statement(self, text: str, words: tuple[str, ...]) -> None:
+        """Run a text that begins with a statement or a setting."""
+        if words[0] == "branch" and words[1:2] != ("list",):
+            done = self.graph.mutate(text)
+            self.out.write(f"{done.query_name}: {done.branch}\n")
+            return
+        self._show(self.graph.query(text))
+
     def run_query(self, text: str, query: Query, params: Mapping[str, object]) -> None:
         """Run one query of a source text and print what it returns or did."""
         name = query.name.text
@@ -165,7 +177,9 @@ class ShellSession:
             if done.receipt.graph_commit_id is not None:
                 self.out.write(f"commit {done.receipt.graph_commit_id}\n")
             return
-        result = self.graph.query(text + "\n", params, name=name)
+        self._show(self.graph.query(text + "\n", params, name=name))
+
+    def _show(self, result: Result) -> None:
         left_out = len(result) - MAX_SHOWN_ROWS
         write_result(
             result, self.format, self.out, self._layout, self._style, table_rows=MAX_SHOWN_ROWS
@@ -350,6 +364,13 @@ def is_body(text: str) -> bool:
     return not (tokens.kinds[0] == WORD and tokens.texts[0] == "query")
 
 
+def _statement_words(text: str) -> tuple[str, ...] | None:
+    """The words of a text that begins with a statement or a setting, else None."""
+    tokens = tokenize(Source(_INPUT, text))
+    words = tuple(t for k, t in zip(tokens.kinds, tokens.texts, strict=True) if k == WORD)
+    return words if words and tokens.kinds[0] == WORD and words[0] in _STATEMENTS else None
+
+
 def is_complete(text: str) -> bool:
     """Whether an input can be run: every bracket that was opened is closed, and it has ended."""
     tokens = tokenize(Source(_INPUT, text))
@@ -389,6 +410,7 @@ def _shifted(diagnostic: Diagnostic, is_adhoc: bool) -> Diagnostic:
     return replace(diagnostic, position=moved)
 
 
+_STATEMENTS: Final = frozenset({"branch", "explain", "reset", "set", "show"})
 _TAKE_TEXT: Final = (".explain", ".analyze")
 
 COMMANDS: Final[Mapping[str, Command]] = {

@@ -156,10 +156,12 @@ class _QueryParser(PatternReader):
         first = self.at
         if self.accept_word("show"):
             name = None if self.accept_word("all") else self._setting_name()
-            self.expect_symbol(";", "after the setting")
+            if not self.at_end:
+                self.expect_symbol(";", "after the setting")
             return self._known(Show(name, self.span_since(first)))
         if self.accept_word("explain"):
-            query = self.query()
+            is_body = any(self.is_word(word) for word in _BODIES)
+            query = self._anonymous() if is_body else self.query()
             if query.is_mutation:
                 self.defer("Q009", "`explain` shows plans of reads only", query.name.span)
             return Explain(query, self.span_since(first))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -21,6 +22,7 @@ from omnigraph.plan.params import JsonParameters
 from omnigraph.read.budget import QueryBudget
 from omnigraph.server.call import ARROW_STREAM, Answer, Call, branch_of, source_text
 from omnigraph.server.handlers.branches import list_as_rows, run_statement
+from omnigraph.server.handlers.slow_queries import report_slow_query
 from omnigraph.server.problems import ConditionFailed, HttpProblem
 from omnigraph.server.statements import BranchStatement, branch_statement
 from omnigraph.wire.contracts import CONTRACT_13
@@ -185,18 +187,25 @@ def _read(
     exact: bool = False,
 ) -> Answer:
     state = state_of(call, branch, snapshot)
-    result, warnings = _bound(
-        call,
-        params,
-        lambda given: state.query(
-            source_text(source),
-            given,
-            name=name,
-            budget=budget or call.state.budget,
-            cancel=call.cancel,
-            exact=exact,
-        ),
-    )
+    began = perf_counter()
+    try:
+        result, warnings = _bound(
+            call,
+            params,
+            lambda given: state.query(
+                source_text(source),
+                given,
+                name=name,
+                budget=budget or call.state.budget,
+                cancel=call.cancel,
+                exact=exact,
+            ),
+        )
+        call.rows = len(result)
+        call.state.metrics.add_rows(call.rows)
+    finally:
+        if (seconds := perf_counter() - began) > call.state.slow_query_seconds:
+            report_slow_query(call, state, source, name, seconds)
     if ARROW_STREAM in call.headers.get("accept", ""):
         return Answer(content=_arrow(result), media_type=ARROW_STREAM)
     objects = _objects(state, result) if call.documents is CONTRACT_13 else {}
@@ -289,6 +298,9 @@ def mutate(call: Call) -> Answer:
             raise HttpProblem(400, "branch list is a read; use POST /query")
         _refuse_options(statement, name, body.params, body.branch, body.expected_head)
         return Answer(run_statement(call, statement))
+    if branch_statement(source):
+        # The policy of branches is asked for statements of the newer contract only.
+        raise HttpProblem(400, "branch statements need the header Omnigraph-Http-Api: 0.13")
     params = body.params
     if isinstance(body, ChangeRequest):
         params = given_params(body.params, body.typed_params)

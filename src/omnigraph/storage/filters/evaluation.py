@@ -29,6 +29,7 @@ from omnigraph.storage.filters.model import (
     Member,
     Null,
     Order,
+    Tested,
     TextTest,
     bind,
 )
@@ -65,7 +66,7 @@ def to_sql(bound: Bound) -> str:
             return _joined(parts, " and ", "true")
         case Any(parts):
             return _joined(parts, " or ", "false")
-        case AsText():
+        case AsText() | Tested():
             raise ValueError(f"{bound} can only be evaluated in memory")
         case _:
             assert_never(bound)
@@ -129,6 +130,10 @@ def matches(bound: Bound, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
             return functools.reduce(pc.and_, (matches(p, rows) for p in parts), _all(rows, True))
         case Any(parts):
             return functools.reduce(pc.or_, (matches(p, rows) for p in parts), _all(rows, False))
+        case Tested(columns, test, negated):
+            there = {name: _array(rows.column(at)) for name, at in columns if at is not None}
+            found = test.evaluate(there, rows.num_rows)
+            return pc.fill_null(pc.invert(found) if negated else found, False)
         case _:
             found = _leaf(bound, _array(rows.column(bound.column)))
             return pc.fill_null(found, False) if found.null_count else found

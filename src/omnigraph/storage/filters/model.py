@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Literal, assert_never
+from typing import Final, Literal, Protocol, assert_never
 
 import pyarrow as pa
 from msgspec import Struct
@@ -48,6 +48,24 @@ class IsNull(Struct, frozen=True):
     column: str
 
 
+class RowTest(Protocol):
+    """A predicate that only its owner can evaluate, on columns in memory."""
+
+    def evaluate(self, columns: Mapping[str, pa.Array], length: int) -> pa.BooleanArray:
+        """One value per row, null where it is unknown. A name without a column is null in all rows."""
+        ...
+
+
+class Computed(Struct, frozen=True):
+    """A predicate that the store cannot evaluate. `columns` maps the test's names to columns.
+
+    A name has None as its column if the table lacks it.
+    """
+
+    columns: tuple[tuple[str, str | None], ...]
+    test: RowTest
+
+
 class And(Struct, frozen=True):
     parts: tuple[Filter, ...]
 
@@ -60,7 +78,7 @@ class Not(Struct, frozen=True):
     part: Filter
 
 
-Filter = Comparison | In | IsNull | And | Or | Not
+Filter = Comparison | In | IsNull | Computed | And | Or | Not
 
 
 Order = Literal["=", "!=", "<", "<=", ">", ">="]
@@ -110,6 +128,14 @@ class AsText(Struct, frozen=True):
     text: str
 
 
+class Tested(Struct, frozen=True):
+    """A predicate that is evaluated in memory; unknown rows never match, negated or not."""
+
+    columns: tuple[tuple[str, str | None], ...]
+    test: RowTest
+    negated: bool
+
+
 class All(Struct, frozen=True):
     parts: tuple[Bound, ...]
 
@@ -118,7 +144,7 @@ class Any(Struct, frozen=True):
     parts: tuple[Bound, ...]
 
 
-Bound = Compare | Member | Null | TextTest | Element | AsText | All | Any
+Bound = Compare | Member | Null | TextTest | Element | AsText | Tested | All | Any
 
 ALWAYS: Final = All(())
 NEVER: Final = Any(())
@@ -134,7 +160,7 @@ def split(bound: Bound) -> tuple[Bound | None, Bound | None]:
 
 def _can_push(bound: Bound) -> bool:
     match bound:
-        case AsText():
+        case AsText() | Tested():
             return False
         case Element():
             # The store compares floats inside lists bit by bit, so -0.0 would differ from 0.0.
@@ -156,6 +182,8 @@ def bound_columns(bound: Bound) -> frozenset[str]:
     """The columns a bound predicate reads."""
     if isinstance(bound, All | Any):
         return _columns(bound.parts)
+    if isinstance(bound, Tested):
+        return frozenset(column for _, column in bound.columns if column is not None)
     return frozenset({bound.column})
 
 
@@ -190,6 +218,11 @@ def _bind(predicate: Filter, schema: pa.Schema, *, negated: bool) -> Bound:
         case IsNull(column):
             _column_type(column, schema)
             return Null(column, negated)
+        case Computed(columns, test):
+            for _, stored in columns:
+                if stored is not None:
+                    _column_type(stored, schema)
+            return Tested(columns, test, negated)
         case In(column, values):
             return _bind_in(column, _column_type(column, schema), values, negated)
         case Comparison(column, operator, value):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol, assert_never
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from omnigraph.catalog.model import EdgeType, EntityType
 from omnigraph.language.query.ast import Operator
+from omnigraph.language.query.parse import parse_condition
+from omnigraph.language.syntax import Source
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.language.values import parse_date, parse_datetime
-from omnigraph.plan.ir import ID_TYPE
+from omnigraph.plan.check_mutation import check_condition
+from omnigraph.plan.ir import ID_TYPE, ROW
+from omnigraph.plan.ir import Filter as Condition
+from omnigraph.plan.params import bind_host_values
 from omnigraph.storage.filters.model import And, Comparison, Filter, In, IsNull, Not, Or
 from tests.support.model.image import Image
 from tests.support.model.read.compare import Side, holds
+from tests.support.model.read.expressions import Evaluator
 from tests.support.model.values import Row, Value
 
 
@@ -24,7 +30,10 @@ class View(Protocol):
     def hidden_types(self) -> frozenset[str]: ...
 
     @property
-    def rows(self) -> Mapping[str, Filter]: ...
+    def rows(self) -> Mapping[str, Filter | str]: ...
+
+    @property
+    def params(self) -> Mapping[str, object]: ...
 
 
 def visible(image: Image, view: View) -> Image:
@@ -32,11 +41,11 @@ def visible(image: Image, view: View) -> Image:
     tables: dict[str, dict[str, Row]] = {}
     for declared in image.catalog:
         predicate = None if declared.name in view.hidden_types else view.rows.get(declared.name)
+        shows = _test(declared, predicate, view.params)
         tables[declared.table_key] = {
             id: row
             for id, row in image.tables[declared.table_key].items()
-            if declared.name not in view.hidden_types
-            and (predicate is None or _is_true(declared, predicate, row))
+            if declared.name not in view.hidden_types and (predicate is None or shows(row))
         }
     for edge in image.catalog.edges.values():
         sources, targets = tables[f"node:{edge.from_type}"], tables[f"node:{edge.to_type}"]
@@ -48,8 +57,17 @@ def visible(image: Image, view: View) -> Image:
     return Image(image.catalog, tables)
 
 
-def _is_true(declared: EntityType, predicate: Filter, row: Row) -> bool:
-    return _truth(declared, predicate, row) is True
+def _test(
+    declared: EntityType, predicate: Filter | str | None, params: Mapping[str, object]
+) -> Callable[[Row], bool]:
+    """Whether a row is visible."""
+    if not isinstance(predicate, str):
+        return lambda row: predicate is None or _truth(declared, predicate, row) is True
+    source = Source("<rows>", predicate)
+    condition, specs = check_condition(source, declared, parse_condition(source))
+    bound = bind_host_values(specs, {spec.name: params[spec.name] for spec in specs})
+    evaluator, kept = Evaluator(bound, None), Condition(condition)
+    return lambda row: evaluator.satisfies(kept, {ROW: row})
 
 
 def _truth(declared: EntityType, predicate: Filter, row: Row) -> bool | None:
@@ -70,7 +88,7 @@ def _truth(declared: EntityType, predicate: Filter, row: Row) -> bool | None:
         case Not(part):
             return _not(_truth(declared, part, row))
         case _:
-            assert_never(predicate)
+            raise AssertionError(f"a view is not given a {type(predicate).__name__}")
 
 
 def _compare(stored: Value, operator: Operator, given: Value, kind: PropType) -> bool | None:

@@ -1,0 +1,1 @@
+"""Graph algorithms over one snapshot: array kernels, and the edges they run on."""
