@@ -34,16 +34,13 @@ from omnigraph.plan.cost import (
 )
 from omnigraph.plan.ir import (
     NOW_PARAMETER,
-    RANKS,
     Bm25,
     Direction,
     EntityId,
     Expr,
     Nearest,
-    Pattern,
     Prop,
     ReadPlan,
-    TextMatch,
     walk,
 )
 from omnigraph.plan.params import bind_host_values, check_names
@@ -416,7 +413,7 @@ def max_lookup_cost(
     ledger: LookupLedger,
 ) -> float | None:
     """The most that answering by look-ups may cost; None if memory is expected to be faster."""
-    if settings.mode is TraversalMode.CSR or not _is_plain(plan):
+    if settings.mode is TraversalMode.CSR or not plan.is_plain:
         return None
     if settings.mode is TraversalMode.INDEXED:
         return float("inf")
@@ -477,24 +474,10 @@ def small_properties(plan: ReadPlan) -> dict[str, tuple[str, ...]]:
     return {key: tuple(names) for key, names in wanted.items()}
 
 
-def _is_plain(plan: ReadPlan) -> bool:
-    """Whether a read neither searches nor ranks."""
-    found = (part for e in (*_returned(plan), *_compared(plan.pattern)) for part in walk(e))
-    return not any(isinstance(part, (TextMatch, *RANKS)) for part in found)
-
-
 def _returned(plan: ReadPlan) -> Iterator[Expr]:
     """What the results of a read return, test or sort by."""
     for result in plan.all_results:
         yield from result.expressions()
-
-
-def _compared(pattern: Pattern) -> Iterator[Expr]:
-    """The conditions of all filters of a pattern, those of its blocks too."""
-    for condition in pattern.own_filters():
-        yield condition.condition
-    for block in pattern.blocks():
-        yield from _compared(block.inner)
 
 
 def _scores(plan: ReadPlan) -> dict[str, str]:
