@@ -44,6 +44,7 @@ def test_who_may_only_read_is_offered_no_change(visit_guarded):
     page.get_by_role("link", name="Console").click()
     page.get_by_role("textbox", name="Query", exact=True).click()
     page.keyboard.press("Control+a")
+    page.keyboard.press("Delete")
     page.keyboard.insert_text('query q() { insert Place { name: "X" } }')
     expect(page.get_by_text("Your token may not change this branch.")).to_be_visible()
     expect(page.get_by_role("button", name="Commit to")).to_have_count(0)

@@ -19,6 +19,7 @@ def typed(page, text):
     editor = page.get_by_role("textbox", name="Query", exact=True)
     editor.click()
     page.keyboard.press("Control+a")
+    page.keyboard.press("Delete")
     page.keyboard.insert_text(text)
 
 
@@ -80,7 +81,7 @@ def test_a_query_with_a_mistake_and_its_correction(visit):
     expect(
         page.get_by_role("cell", name="rita.moreno@example.org").get_by_role("link")
     ).to_be_visible()
-    page.get_by_role("button", name="JSON").click()
+    page.get_by_role("button", name="JSON", exact=True).click()
     expect(page.locator(".console-right pre")).to_contain_text('"a.name": "Rita Moreno"')
 
 

@@ -140,8 +140,9 @@ function CommitChanges({ commit }: { commit: Commit }) {
 }
 
 /** Revert on the branch that is shown: first what it would do, then the commit. */
-export function Undo({ commit }: { commit: Pick<Commit, "graph_commit_id" | "parent_commit_id"> }) {
-  const { graph, branch, permissions, refresh } = useShared();
+export function Undo({ commit, on }: { commit: Pick<Commit, "graph_commit_id" | "parent_commit_id">; on?: string }) {
+  const { graph, branch: shown, permissions, refresh } = useShared();
+  const branch = on ?? shown;
   const link = useLink();
   const [plan, setPlan] = useState<MergeOutput | null>(null);
   const [error, setError] = useState<Error | null>(null);
@@ -155,7 +156,7 @@ export function Undo({ commit }: { commit: Pick<Commit, "graph_commit_id" | "par
       if (isDry) setPlan(done);
       else {
         refresh();
-        if (done.graph_commit_id) go(link("commit", [done.graph_commit_id], { at: null }));
+        if (done.graph_commit_id) go(link("commit", [done.graph_commit_id], { branch: branch === "main" ? null : branch, at: null }));
       }
     } catch (failure) {
       setError(failure as ApiError);

@@ -33,6 +33,8 @@ export function Console() {
   const [failed, setFailed] = useState<Diagnostic[]>([]);
   const [isRunning, setRunning] = useState(false);
   const running = useRef<AbortController | null>(null);
+  /** The text that `checked` is about. */
+  const checkedText = useRef("");
 
   useEffect(() => {
     if (!shared) return;
@@ -47,6 +49,7 @@ export function Console() {
       if (!text.trim()) return setChecked({ queries: [], diagnostics: [] });
       graph.post<CheckOutput>("/check", { query: text, ...state }, abort.signal).then(
         (found) => {
+          checkedText.current = text;
           setChecked(found);
           setFailed([]);
         },
@@ -68,11 +71,13 @@ export function Console() {
     const abort = (running.current = new AbortController());
     setRunning(true);
     try {
-      const body = { query: text, name: chosen?.name ?? null, params: paramValues(chosen?.params ?? [], params) };
+      const known = checkedText.current === text ? checked : await graph.post<CheckOutput>("/check", { query: text, ...state }, abort.signal);
+      const query = known.queries.find((one) => one.name === name) ?? known.queries[0];
+      const body = { query: text, name: query?.name ?? null, params: paramValues(query?.params ?? [], params) };
       if (how !== "run") {
         const plan = await graph.post<{ plan: PlanStep; total_ms?: number }>("/explain", { ...body, ...state, analyze: how === "analyze" }, abort.signal);
         setOutcome({ kind: "plan", plan: plan.plan, ms: plan.total_ms });
-      } else if (chosen?.mutation) {
+      } else if (query?.mutation) {
         const change = await graph.post<ChangeOutput>("/mutate", { ...body, branch, message: message.trim() || null }, abort.signal);
         setOutcome({ kind: "change", change });
         setMessage("");
