@@ -43,12 +43,20 @@ class GraphAt:
     """
 
     def __init__(
-        self, snapshot: Snapshot, core: GraphCore, view: ReadView, *, is_newest: bool = False
+        self,
+        snapshot: Snapshot,
+        core: GraphCore,
+        view: ReadView,
+        *,
+        limit: ReadView = ReadView.ALL,
+        is_newest: bool = False,
     ) -> None:
+        # `limit` is what the policy shows, within which a call may have a view of its own.
         # `is_newest` says that a branch was asked for, not the commit it happens to be at.
         self._snapshot = snapshot
         self._core = core
         self._view = view
+        self._limit = limit
         self._is_newest = is_newest
 
     # -- what it is -------------------------------------------------------------------------
@@ -367,7 +375,7 @@ class GraphAt:
         from omnigraph.read.reader import ReadRequest
 
         query_name = optional_text("name", name)
-        seen_as = self._view if view is None else view
+        seen_as = self._view if view is None else self._limit.within(view)
         meter = (budget or QueryBudget.from_environment()).start(cancel)
         plan = self._core.reader.compile(source, query_name, self._snapshot.catalog, seen_as)
         meter.check()

@@ -12,7 +12,8 @@ import msgspec
 
 from omnigraph.api.graph_at import node_documents
 from omnigraph.api.handle import newest_state
-from omnigraph.errors import HeadMoved, UnknownParameter, WrongQueryKind
+from omnigraph.api.schema import restricted_catalog
+from omnigraph.errors import HeadMoved, StoredQueryNotFound, UnknownParameter, WrongQueryKind
 from omnigraph.graph.gate import Action
 from omnigraph.json_structs import described
 from omnigraph.plan.params import JsonParameters
@@ -362,7 +363,10 @@ def _wrong_door(path: str) -> HttpProblem:
 def list_queries(call: Call) -> Answer:
     """List the stored queries that are exposed."""
     call.allow(Action.READ, "main")
-    listed = [msgspec.to_builtins(one) for one in call.target.queries.exposed()]
+    listed = [
+        msgspec.to_builtins(one)
+        for one in call.target.queries.exposed(restricted_catalog(call.graph))
+    ]
     return Answer(msgspec.convert({"queries": listed}, described(QueriesCatalogOutput)))
 
 
@@ -385,6 +389,9 @@ def invoke_if(call: Call) -> Answer:
 def _invoke(call: Call, expected: str | None) -> Answer:
     name = call.path["name"]
     stored = call.target.queries.invocable(name, call.actor, call.target.gate)
+    if not stored.fits(restricted_catalog(call.graph)):
+        # Its errors would name what is hidden from the caller.
+        raise StoredQueryNotFound
     body: InvokeStoredQueryRequest = call.body or InvokeStoredQueryRequest()
     if body.expect_mutation is not None and body.expect_mutation != stored.is_mutation:
         kind = "mutation" if stored.is_mutation else "read"
