@@ -148,7 +148,7 @@ def test_lengths_alone_need_no_order_of_paths(backwards, edges, starts, bounds):
         backwards=backwards,
         spelled=False,
     )
-    seen = {}
+    seen: dict[tuple[int, int], int] = {}
     for layer in layers:
         keys = zip(layer.starts.tolist(), layer.nodes.tolist(), strict=True)
         seen |= dict(zip(keys, found.labels.lengths[layer.labels].tolist(), strict=True))
