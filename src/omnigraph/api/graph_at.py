@@ -436,3 +436,36 @@ def blob_location(state: GraphAt, type: str, id: str, property: str) -> BlobLoca
     from omnigraph.read.entities import locate_blob
 
     return locate_blob(state._snapshot, state._core.tables, type, id, property, view=state._view)
+
+
+def scan_groups(state: GraphAt, type: str) -> tuple[tuple[int, ...], ...]:
+    """The fragments of a type in groups that tasks read. Raises `UnknownType`."""
+    from omnigraph.read.entities import VisibleRows, find_type
+    from omnigraph.spark.tasks import fragment_groups
+
+    shown = find_type(state.catalog, type)
+    table = VisibleRows(state._snapshot, state._core.tables, shown, state._view).table()
+    return () if table is None else fragment_groups(table)
+
+
+def scan_group(
+    state: GraphAt,
+    type: str,
+    group: Sequence[int],
+    columns: Sequence[str] | None,
+    where: str | None,
+    params: Mapping[str, object],
+) -> pa.RecordBatchReader:
+    """The rows of one group of fragments, as `scan` returns them."""
+    from omnigraph.read.scan import scan_type
+
+    return scan_type(
+        state._snapshot,
+        state._core.tables,
+        type,
+        columns=columns,
+        where=where,
+        params=params,
+        view=state._view,
+        fragments=group,
+    )
