@@ -54,6 +54,9 @@ class NothingCommitted:
     def outgoing(self, edge: EdgeType, sources: pa.Array, without: pa.Array) -> pa.Table:
         return pa.table({"src": sources.slice(0, 0), "count": pa.array([], pa.int64())})
 
+    def leaving(self, edge: EdgeType, sources: pa.Array, without: pa.Array) -> pa.Array:
+        return without.slice(0, 0)
+
 
 def record_phase(path: Path, catalog: Catalog, threads: int) -> None:
     for split in whole_splits(recognise_sources(path, catalog)):

@@ -98,6 +98,10 @@ which takes some ten milliseconds from a disk; reading more would be felt by the
 LOOKUP_CHUNK: Final = 5_000
 """Ids per index lookup. Longer lists are not faster, and the text of one stays below a megabyte."""
 
+SCANNED_ROWS: Final = 500_000
+"""Rows of a scan that are compared with a set at a time: some tens of megabytes. Every comparison hashes
+the set again, so few rows at a time would be slow."""
+
 ROWS_SCANNED_PER_LOOKUP: Final = 128
 """A lookup of an id through the index costs about as much as scanning this many ids, so a longer
 list of ids is found by scanning the column."""

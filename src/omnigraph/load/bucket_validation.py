@@ -1,17 +1,17 @@
 """Whether rows of several splits may violate a rule together, checked bucket by bucket.
 
-Splits of a load send their keys to buckets, so that equal keys meet. A bucket answers whether its keys
-may violate a rule; it may say so without reason, but never misses a violation. Only if some bucket
-does, rows are brought together for full validation (`omnigraph.load.set_validation`), which
-has the words for what is wrong.
+Splits of a load send their keys to buckets, so that equal keys meet. A bucket answers which of its keys
+may violate a rule; it may name some without reason, but never misses a violation. Only rows with such keys
+are brought together for full validation (`omnigraph.load.suspects`, `omnigraph.load.set_validation`),
+which has the words for what is wrong.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.constraints import other_unique_groups, unkeyable_column
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, Group
 from omnigraph.load.set_validation import CommittedRows, LoadMode, given_ids
+from omnigraph.load.suspects import Suspects, has_bounds, tuple_hashes
 from omnigraph.rows.equality import buckets_of, hashes_of_tuples
 from omnigraph.rows.keys import distinct_tuples, tuples_of
 
@@ -31,7 +32,7 @@ _IDS, _ENDPOINTS, _TUPLES, _COUNTS = "ids", "endpoints", "tuples", "counts"
 class BucketCheck:
     """What the keys of one bucket show."""
 
-    may_violate: bool = False
+    suspects: Suspects = field(default_factory=Suspects)
     endpoint_types: frozenset[str] = frozenset()
     """Tables whose committed rows are needed as endpoints of edges."""
 
@@ -71,7 +72,7 @@ def keys_of(
         if isinstance(declared, EdgeType):
             endpoints.setdefault(declared.from_type, []).append(pc.unique(rows.column("src")))
             endpoints.setdefault(declared.to_type, []).append(pc.unique(rows.column("dst")))
-            if _has_bounds(declared):
+            if has_bounds(declared):
                 counted = pc.value_counts(rows.column("src"))
                 sources, counts = counted.field("values"), counted.field("counts")
                 table = pa.table({"src": sources, "count": counts})
@@ -79,10 +80,6 @@ def keys_of(
     for name, found in endpoints.items():
         distinct = pc.unique(pa.chunked_array(found))
         yield from _sent((_ENDPOINTS, name), pa.table({"id": distinct}), buckets)
-
-
-def _has_bounds(edge: EdgeType) -> bool:
-    return edge.cardinality.low > 1 or edge.cardinality.high is not None
 
 
 def _sent(
@@ -115,32 +112,41 @@ def check_bucket(
     """Compare the keys in one bucket with each other and with committed rows."""
     aspects = _received(contents)
     ids = {aspect[1]: _distinct(keys) for aspect, keys in aspects.items() if aspect[0] == _IDS}
+    suspects = Suspects()
     endpoint_types: set[str] = set()
     for aspect, keys in aspects.items():
         kind, name, *group = aspect
         match kind:
             case "ids":
                 declared = catalog.entity(name)
-                may_violate = len(ids[name]) != keys.num_rows or (
-                    mode == "append" and len(committed.existing(declared, ids[name])) > 0
-                )
+                wrong = _repeated(keys.column("id"), ids[name])
+                if mode == "append":
+                    wrong = pa.concat_arrays([wrong, committed.existing(declared, ids[name])])
+                _note(suspects.ids, name, wrong)
             case "tuples":
-                declared = catalog.entity(name)
-                may_violate = _is_owned(declared, tuple(group), keys, mode, committed)
+                declared, columns = catalog.entity(name), tuple(group)
+                hashes = _taken(declared, columns, keys, mode, committed)
+                _note(suspects.tuples, (name, columns), hashes)
             case "counts":
                 edge = catalog.entity(name)
                 assert isinstance(edge, EdgeType)
-                may_violate = _is_out_of_bounds(edge, keys, mode, committed)
+                _note(suspects.sources, name, _out_of_bounds(edge, keys, mode, committed))
             case _:
                 node = catalog.nodes[name]
                 absent = _without(_distinct(keys), ids.get(node.table_key))
                 if len(absent):
                     endpoint_types.add(node.table_key)
-                there = committed.existing(node, absent) if len(absent) else absent
-                may_violate = len(there) != len(absent)
-        if may_violate:
-            return BucketCheck(may_violate=True)
-    return BucketCheck(endpoint_types=frozenset(endpoint_types))
+                    absent = _without(absent, committed.existing(node, absent))
+                _note(suspects.absent, name, absent)
+    return BucketCheck(suspects, frozenset(endpoint_types))
+
+
+Key = TypeVar("Key")
+
+
+def _note(suspects: dict[Key, pa.Array], key: Key, found: pa.Array) -> None:
+    if len(found):
+        suspects[key] = found
 
 
 def _received(contents: Iterable[bytes]) -> dict[tuple[str, ...], pa.Table]:
@@ -162,22 +168,34 @@ def _without(values: pa.Array, others: pa.Array | None) -> pa.Array:
     return values.filter(pc.invert(pc.is_in(values, value_set=others)))
 
 
-def _is_owned(
+def _repeated(values: pa.ChunkedArray, distinct: pa.Array) -> pa.Array:
+    """The values that occur more than once."""
+    if len(distinct) == len(values):
+        return distinct.slice(0, 0)
+    counted = pc.value_counts(values)
+    return counted.field("values").filter(pc.greater(counted.field("counts"), 1))
+
+
+def _taken(
     declared: EntityType, group: Group, keys: pa.Table, mode: LoadMode, committed: CommittedRows
-) -> bool:
-    """Whether two rows share a tuple, or a committed row outside this bucket has one of them."""
-    tuples = keys.drop_columns(["id"]).rename_columns(list(group))
-    distinct = distinct_tuples(tuples, group)
-    if distinct.num_rows != tuples.num_rows:
-        return True
+) -> pa.Array:
+    """Hashes of tuples that two rows share, or that a committed row outside this bucket has."""
+    tuples = keys.drop_columns(["id"])
+    hashes = pa.array(tuple_hashes(tuples))
+    shared = _repeated(pa.chunked_array([hashes]), pc.unique(hashes))
     if mode == "overwrite":
-        return False
-    return bool(committed.owners(declared, group, distinct, _distinct(keys)).num_rows)
+        return shared
+    distinct = distinct_tuples(tuples.rename_columns(list(group)), group)
+    owners = committed.owners(declared, group, distinct, _distinct(keys)).select(list(group))
+    if not owners.num_rows:
+        return shared
+    return pc.unique(pa.concat_arrays([shared, pa.array(tuple_hashes(owners))]))
 
 
-def _is_out_of_bounds(
+def _out_of_bounds(
     edge: EdgeType, keys: pa.Table, mode: LoadMode, committed: CommittedRows
-) -> bool:
+) -> pa.Array:
+    """The sources with too many or too few edges."""
     counted = keys.group_by("src", use_threads=False).aggregate([("count", "sum")])
     sources = counted.column("src").combine_chunks()
     new = counted.column("count_sum").to_numpy().copy()
@@ -189,4 +207,7 @@ def _is_out_of_bounds(
     # Of committed edges a merge may replace any, so they do not make up for missing ones.
     least = new if mode in ("merge", "patch") else total
     low, high = edge.cardinality.low, edge.cardinality.high
-    return bool((least < low).any() or (high is not None and (total > high).any()))
+    wrong = least < low
+    if high is not None:
+        wrong |= total > high
+    return sources.filter(pa.array(wrong))

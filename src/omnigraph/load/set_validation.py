@@ -89,6 +89,10 @@ class CommittedRows(Protocol):
         """
         ...
 
+    def leaving(self, edge: EdgeType, sources: pa.Array, without: pa.Array) -> pa.Array:
+        """The ids of committed edges that leave one of the sources, but for those in `without`."""
+        ...
+
 
 LoadMode = Literal["append", "merge", "overwrite", "patch"]
 Tables = Mapping[str, pa.Table]
@@ -117,10 +121,12 @@ def validate_set(
     mode: LoadMode,
     committed: CommittedRows,
     names: Sequence[str],
+    absent: Mapping[str, pa.Array] | None = None,
 ) -> list[Problem]:
     """Everything that is wrong with the rows together, in order of source and record.
 
-    `names` are those of the sources, for messages about records of two of them.
+    `names` are those of the sources, for messages about records of two of them. `absent` are the
+    endpoints of edges that no node has, by node type, where the rows alone do not tell.
     """
     validator = _SetValidator(catalog, tables, mode, committed, names)
     problems: list[Problem] = []
@@ -130,7 +136,8 @@ def validate_set(
             problems += validator.ids(node, rows)
             problems += validator.unique_tuples(node, rows)
     edges = [(e, tables[e.table_key]) for e in catalog.edges.values() if e.table_key in tables]
-    absent = validator.absent_endpoints(edges)
+    if absent is None:
+        absent = validator.absent_endpoints(edges)
     for edge, rows in edges:
         problems += validator.endpoints(edge, rows, absent)
         problems += validator.ids(edge, rows)

@@ -1,9 +1,9 @@
 """A load staged by Spark: splits are counted, read, validated and written by tasks, decided here.
 
 Usually two jobs do: one counts records, so that every split knows the numbers of its own; one reads,
-validates and writes all splits and compares their keys. Only if a bucket of keys may hold a problem,
-rows are brought together, reduced to what distinguishes them, and validated like those of a load in one
-process.
+validates and writes all splits and compares their keys. Rows whose keys may violate a rule are brought
+together, reduced to what distinguishes them, and validated like those of a load in one process
+(`spark_validation`). With quarantine, what becomes of one row may concern any other: then all rows are.
 Tests: tests/spark.
 """
 
@@ -28,9 +28,11 @@ from omnigraph.load.record_validation import RECORD, SOURCE
 from omnigraph.load.records import Location, Numbers, ProblemLog, in_order
 from omnigraph.load.set_validation import collapse, locations_of
 from omnigraph.load.sources import Source
+from omnigraph.load.spark_validation import Validated, all_rows, validate_suspects
 from omnigraph.load.split_tasks import SplitAnswer, SplitTasks, count_records
 from omnigraph.load.splits import Split, bundled, located, placed, split_sources
 from omnigraph.load.stage import WRITE_MODES, Cascade, StagedLoad, cascade_of, change_of
+from omnigraph.load.suspects import Suspects
 from omnigraph.load.validation import (
     LoadJob,
     SplitResult,
@@ -153,6 +155,8 @@ class _Attempt:
         self._answers: list[SplitAnswer] = []
         self._result = SplitResult(self._job.new_log())
         """What all splits came to."""
+        self._needs_all = False
+        """Whether all rows have to be validated together."""
         self._written: list[tuple[str, tuple[str, ...]]] = []
         """Table key and files of everything tasks wrote, used in the end or not."""
 
@@ -163,22 +167,23 @@ class _Attempt:
 
     def run(self) -> StagedLoad:
         spark_job, job = self._spark_job, self._job
-        needs_all = self._read()
+        suspects = self._read()
+        in_doubt = bool(suspects) or self._needs_all
         if spark_job.strict:
             refuse_unknown(job.catalog, self._result.notes, spark_job.sources)
-        if job.mode == "patch" and (needs_all or any(a.is_incomplete for a in self._answers)):
+        if job.mode == "patch" and (in_doubt or any(a.is_incomplete for a in self._answers)):
             raise _NeedsAllRecords
         problems = self._result.log.problems
         emptied_types = self._emptied() if job.mode == "overwrite" else {}
         rows_loaded = {key: rows for key, rows in sorted(self._result.rows.items()) if rows}
-        if needs_all:
-            keys = self._keys() | emptied_types
-            found, left, _ = validate_together(job, keys)
-            problems = in_order([*problems, *found])
-            if problems and not (job.quarantine and left):
+        if in_doubt:
+            found = self._validated(suspects, emptied_types)
+            problems = in_order([*problems, *found.problems])
+            if problems and not (job.quarantine and found.left):
                 raise job.refusal(problems, self._result.records)
-            rows_loaded = {key: rows.num_rows for key, rows in left.items()}
-            self._drop(keys, left)
+            if self._needs_all:
+                rows_loaded = {key: rows.num_rows for key, rows in found.left.items()}
+            self._drop(found.rows, found.left)
         elif problems and not (rows_loaded or emptied_types):
             raise job.refusal(problems, self._result.records)
         cascade = self._cascade({*rows_loaded, *emptied_types})
@@ -199,8 +204,8 @@ class _Attempt:
 
     # -- jobs -----------------------------------------------------------------------------------
 
-    def _read(self) -> bool:
-        """Read all splits; whether rows have to be validated together. Raises `LoadError`."""
+    def _read(self) -> Suspects:
+        """Read all splits; which keys may violate a rule together. Raises `LoadError`."""
         spark_job, catalog = self._spark_job, self._job.catalog
         # Vectors are computed only for a load that has no other problem.
         writes = not any(embedded_properties(declared) for declared in catalog)
@@ -208,7 +213,7 @@ class _Attempt:
             self._tasks = replace(self._tasks, writes=writes)
             bundles = self._tasks.bundles
             if not bundles:
-                return False
+                return Suspects()
             spark_job.progress.stage("read")
             done = run_exchange(
                 spark_job.spark, "load", len(bundles),
@@ -230,30 +235,33 @@ class _Attempt:
             raise SparkJobFailed("load", "the records of a source could not be counted twice alike")
         self._raise_problems()
         checks = [value_of(check) for check in done.reduced]
+        suspects = Suspects()
+        for check in checks:
+            suspects.update(check.suspects)
         keys = {*self._result.rows}
         endpoint_types = {key for check in checks for key in check.endpoint_types}
-        return (
-            any(check.may_violate for check in checks)
+        self._needs_all = (
+            (bool(suspects) and self._job.quarantine)
             or any(needs_full_validation(catalog.entity(key)) for key in keys)
             or (
                 self._job.mode == "overwrite" and bool(endpoint_types & (keys | {*self._emptied()}))
             )
         )
+        return suspects
 
     def _emptied(self) -> dict[str, pa.Table]:
         present = {key for key, rows in self._result.rows.items() if rows}
         return emptied_types(self._spark_job.sources, present)
 
-    def _keys(self) -> dict[str, pa.Table]:
-        """The rows of all splits with what distinguishes them, in order of source and record."""
+    def _validated(self, suspects: Suspects, emptied: Mapping[str, pa.Table]) -> Validated:
+        """Rows validated together: those with suspicious keys, or all of them."""
         spark_job = self._spark_job
         spark_job.progress.stage("check", self._result.records)
-        numbers = range(len(self.splits))
-        parts: dict[str, list[pa.Table]] = {}
-        for found in spark_job.run("bring rows of a load together", numbers, self._tasks.keys):
-            for key, rows in value_of(found).items():
-                parts.setdefault(key, []).append(rows)
-        return {key: pa.concat_tables(tables) for key, tables in sorted(parts.items())}
+        if not self._needs_all:
+            return validate_suspects(spark_job.run, self._tasks, suspects, emptied)
+        keys = all_rows(spark_job.run, self._tasks) | dict(emptied)
+        problems, left, _ = validate_together(self._job, keys)
+        return Validated(keys, left, problems)
 
     def _cascade(self, keys: set[str]) -> Cascade:
         """What becomes of edges whose nodes the load removes. Raises `DanglingEdges`."""
@@ -399,7 +407,7 @@ def _by_split(
 
 def _bucket_count(tasks: int) -> int:
     """One for a few tasks: comparing keys is fast, and every bucket is a task of its own."""
-    return max(1, min(tasks // 4, 16), tasks // 16)
+    return max(1, min(tasks // 4, 16), tasks // 8)
 
 
 def _missing(rows: pa.Table, kept: pa.Table | None) -> tuple[Location, ...]:

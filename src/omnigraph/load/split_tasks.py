@@ -26,6 +26,7 @@ from omnigraph.load.record_validation import GENERATED, LOCATION_COLUMNS
 from omnigraph.load.records import Location, ProblemLog
 from omnigraph.load.splits import Counted, RowStore, Split, count_text
 from omnigraph.load.stage import WRITE_MODES, embed_types
+from omnigraph.load.suspects import Suspects
 from omnigraph.load.validation import (
     LoadJob,
     SplitResult,
@@ -104,15 +105,37 @@ class SplitTasks:
         job = self.job
         return returning(lambda: check_bucket(job.catalog, job.mode, self.committed, contents))
 
-    def keys(self, number: int) -> dict[str, pa.Table] | Failed:
-        """The rows of a split reduced to the columns that distinguish them and their locations."""
+    def keys(self, suspects: Suspects | None, number: int) -> dict[str, pa.Table] | Failed:
+        """The rows of a split reduced to the columns that distinguish them and their locations.
+
+        All rows, or those that have a suspicious key.
+        """
         hidden = [*LOCATION_COLUMNS, GENERATED]
-        return returning(
-            lambda: {
-                key: rows.select([*validated_columns(self.job.catalog.entity(key)), *hidden])
-                for key, rows in self._tables(number).items()
+
+        def found() -> dict[str, pa.Table]:
+            result: dict[str, pa.Table] = {}
+            for key, rows in self._tables(number).items():
+                declared = self.job.catalog.entity(key)
+                wanted = rows.select([*validated_columns(declared), *hidden])
+                result[key] = wanted if suspects is None else suspects.rows_of(declared, wanted)
+            return {key: rows for key, rows in result.items() if rows.num_rows}
+
+        return returning(found)
+
+    def ids_among(
+        self, wanted: Mapping[str, pa.Array], number: int
+    ) -> dict[str, pa.Array] | Failed:
+        """Those of the wanted ids that rows of a split have, by table key."""
+
+        def found() -> dict[str, pa.Array]:
+            tables = self._tables(number)
+            return {
+                key: ids.filter(pc.is_in(ids, value_set=pc.unique(tables[key].column("id"))))
+                for key, ids in wanted.items()
+                if key in tables
             }
-        )
+
+        return returning(found)
 
     def ids(self, keys: Sequence[str], number: int) -> dict[str, pa.Array] | Failed:
         """The ids of the rows of a split, of the given types."""

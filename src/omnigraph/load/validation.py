@@ -175,18 +175,21 @@ def loaded_type(declared: EntityType, rows: pa.Table, input_rows: int) -> Loaded
 
 
 def validate_together(
-    job: LoadJob, tables: Mapping[str, pa.Table]
+    job: LoadJob, tables: Mapping[str, pa.Table], absent: Mapping[str, pa.Array] | None = None
 ) -> tuple[list[Problem], dict[str, pa.Table], dict[str, pa.Table]]:
     """The problems of located rows together, the input rows left, and the whole rows these become.
 
     With quarantine, rows are validated until nothing is wrong with what is left. Rows need the
-    columns that distinguish them and no others; those of a patch need all.
+    columns that distinguish them and no others; those of a patch need all. `absent` are endpoints
+    that no node has, if the rows are not all of a load.
     """
     problems: list[Problem] = []
     left = dict(tables)
     while True:
         whole, found = whole_rows(job, left)
-        found = found or validate_set(job.catalog, whole, job.mode, job.committed, job.names)
+        found = found or validate_set(
+            job.catalog, whole, job.mode, job.committed, job.names, absent
+        )
         problems += found
         if not found or not job.quarantine:
             return problems, left, whole

@@ -50,6 +50,8 @@ class Job:
     name: str
     tasks: int
     seconds: float
+    bytes: int
+    """What its tasks sent to this process."""
 
 
 _jobs: ContextVar[list[Job] | None] = ContextVar("_jobs", default=None)
@@ -105,13 +107,11 @@ def run_exchange(
 ) -> Exchanged[Answer, Reduced]:
     """As `run_tasks`; what tasks send is then reduced bucket by bucket, in tasks of their own."""
     here = _Surroundings.of(spark)
+    sent = _numbers(spark, count).mapInArrow(partial(_send, here, _packed(kernel)), _ROW)
     # What a single task sends is reduced by its own process: another one would have to start first.
-    reducers = min(buckets, count) + 1 if count > 1 else 1
-    frame = (
-        _numbers(spark, count)
-        .mapInArrow(partial(_send, here, _packed(kernel)), _ROW)
-        .repartition(reducers, "bucket")
-        .mapInArrow(partial(_reduce, here, _packed(reduce)), _ROW)
+    # Otherwise every bucket is a task of its own, and so are the answers.
+    frame = _by_bucket(sent, buckets + 1 if count > 1 else 1).mapInArrow(
+        partial(_reduce, here, _packed(reduce)), _ROW
     )
     rows = _collect(job, count, frame)
     answers = _in_order([row for row in rows if row[1] == _ANSWER], count, job)
@@ -185,6 +185,13 @@ def _numbers(spark: SparkSession, count: int) -> DataFrame:
     return spark.range(0, count, 1, numPartitions=count)
 
 
+def _by_bucket(sent: DataFrame, partitions: int) -> DataFrame:
+    """A partition for each bucket, where Spark places rows exactly (4.1); else it hashes them."""
+    if hasattr(sent, "repartitionById"):
+        return sent.repartitionById(partitions, "bucket")
+    return sent.repartition(partitions, "bucket")
+
+
 _Rows = list[tuple[int, int, bytes]]
 
 
@@ -208,7 +215,7 @@ def _collect(job: str, count: int | None, frame: DataFrame) -> _Rows:
     noted = _jobs.get()
     if noted is not None:
         tasks = table.num_rows if count is None else count
-        noted.append(Job(job, tasks, time.perf_counter() - started))
+        noted.append(Job(job, tasks, time.perf_counter() - started, table.nbytes))
     columns = (table.column(name).to_pylist() for name in ("task", "bucket", "content"))
     return list(zip(*columns, strict=True))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Protocol
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from lance.dataset import ColumnOrdering
 
 from omnigraph.errors import StoreCallFailed
-from omnigraph.limits import LOOKUP_CHUNK, ROWS_SCANNED_PER_LOOKUP
+from omnigraph.limits import LOOKUP_CHUNK, ROWS_SCANNED_PER_LOOKUP, SCANNED_ROWS
 from omnigraph.storage.failures import naming_failures
 from omnigraph.storage.filters import Bound, Filter, In, bind, matches, split, to_sql
 from omnigraph.storage.filters.model import bound_columns
@@ -132,6 +132,20 @@ def lookup(
     return pa.concat_tables(found)
 
 
+def in_portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows of batches in portions that are worth comparing with a set, and fit into memory."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= SCANNED_ROWS:
+            yield pa.Table.from_batches(held)
+            held, rows = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
 def _lookup_by_scan(
     dataset: lance.LanceDataset,
     lineage: Lineage,
@@ -141,8 +155,17 @@ def _lookup_by_scan(
 ) -> pa.Table:
     """Scan the ids and where they are, then fetch the other columns of the rows that were found."""
     wanted = Scan(["id", ROW_ID, ROW_ADDRESS], fragment_ids=fragment_ids)
-    rows = scan(dataset, lineage, wanted).read_all()
-    rows = rows.filter(pc.is_in(rows.column("id"), value_set=ids))
+    reader = scan(dataset, lineage, wanted)
+    # A table may have more ids than there is memory for; only those that are found are kept.
+    rows = pa.concat_tables(
+        [
+            reader.schema.empty_table(),
+            *(
+                part.filter(pc.is_in(part.column("id"), value_set=ids))
+                for part in in_portions(reader)
+            ),
+        ]
+    )
     if set(columns) <= set(rows.column_names):
         return rows.select(list(columns))
     with naming_failures("read", lineage.uri):

@@ -6,6 +6,7 @@ One place maps property names to stored columns, for reads, writes, merges and e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +20,7 @@ from omnigraph.storage.blobs import read_blob_cells
 from omnigraph.storage.delta import ROW_ADDRESS_COLUMNS
 from omnigraph.storage.filters import Filter, In, Or
 from omnigraph.storage.ordered import scan_by_id
-from omnigraph.storage.scan import ROW_ID
+from omnigraph.storage.scan import ROW_ID, in_portions
 from omnigraph.storage.table import Table
 from omnigraph.storage.tables import TableStore
 from omnigraph.versioning.snapshot import Snapshot
@@ -118,13 +119,13 @@ class SnapshotRows:
         stored = property_columns(declared, table.schema)
         first = group[0]
         wanted = few(stored[first], tuples.column(first))
-        rows = table.read([stored[name] for name in names], filter=wanted).rename_columns(names)
-        rows = rows.filter(pc.invert(pc.is_in(rows.column("id"), value_set=without)))
-        # A join compares bits, and the two zeros differ in one.
-        for name in group:
-            column = rows.schema.get_field_index(name)
-            rows = rows.set_column(column, name, comparable(rows.column(name)))
-        return rows.join(tuples.select(list(group)), keys=list(group), join_type="left semi")
+        columns = [stored[name] for name in names]
+        held = [table.schema.empty_table().select(columns)]
+        owners = [
+            _owners(rows.rename_columns(names), group, tuples, without)
+            for rows in chain(held, in_portions(table.scan(columns, wanted)))
+        ]
+        return pa.concat_tables(owners)
 
     def stored(self, declared: EntityType, ids: pa.Array, names: Sequence[str]) -> pa.Table:
         """The committed rows with these ids: the id and the named properties and bindings."""
@@ -139,13 +140,22 @@ class SnapshotRows:
         self.note_scan(edge)
         if not len(sources) or not self.has_rows(edge):
             return pa.table({"src": pa.array([], pa.utf8()), "count": pa.array([], pa.int64())})
-        rows = self.open(edge).read(["id", "src"], filter=few("src", sources))
-        left = pc.and_(
-            pc.is_in(rows.column("src"), value_set=sources),
-            pc.invert(pc.is_in(rows.column("id"), value_set=without)),
-        )
-        counted = rows.filter(left).group_by("src").aggregate([("id", "count")])
-        return counted.select(["src", "id_count"]).rename_columns(["src", "count"])
+        found = [pa.array([], pa.utf8())]
+        for rows in in_portions(self.open(edge).scan(["id", "src"], few("src", sources))):
+            left = pc.and_(
+                pc.is_in(rows.column("src"), value_set=sources),
+                pc.invert(pc.is_in(rows.column("id"), value_set=without)),
+            )
+            found.append(rows.column("src").filter(left).combine_chunks())
+        counted = pc.value_counts(pa.concat_arrays(found))
+        return pa.table({"src": counted.field("values"), "count": counted.field("counts")})
+
+    def leaving(self, edge: EdgeType, sources: pa.Array, without: pa.Array) -> pa.Array:
+        """The ids of committed edges that leave one of the sources, but for those in `without`."""
+        if not len(sources) or not self.has_rows(edge):
+            return sources.slice(0, 0)
+        ids = _column(self.edges_at(edge, {"src": sources}), "id")
+        return ids.filter(pc.invert(pc.is_in(ids, value_set=without)))
 
     def edges_at(self, edge: EdgeType, endpoints: Mapping[str, pa.Array]) -> pa.Table:
         """Ids and endpoints of committed edges that have one of these nodes at `src` or `dst`."""
@@ -194,6 +204,16 @@ class SnapshotRows:
             for key in table_keys
             if key not in self._scanned
         }
+
+
+def _owners(rows: pa.Table, group: Group, tuples: pa.Table, without: pa.Array) -> pa.Table:
+    """The rows that have one of the tuples, but for those with an id in `without`."""
+    rows = rows.filter(pc.invert(pc.is_in(rows.column("id"), value_set=without)))
+    # A join compares bits, and the two zeros differ in one.
+    for name in group:
+        column = rows.schema.get_field_index(name)
+        rows = rows.set_column(column, name, comparable(rows.column(name)))
+    return rows.join(tuples.select(list(group)), keys=list(group), join_type="left semi")
 
 
 def _select(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:

@@ -123,6 +123,11 @@ class CommittedTables:
         counted = held.group_by("src").aggregate([("id", "count")])
         return pa.table({"src": counted.column("src"), "count": counted.column("id_count")})
 
+    def leaving(self, edge: EdgeType, sources: pa.Array, without: pa.Array) -> pa.Array:
+        held = self.tables[edge.table_key]
+        held = held.filter(pc.invert(pc.is_in(held.column("id"), value_set=_array(without))))
+        return _array(held.filter(pc.is_in(held.column("src"), value_set=sources)).column("id"))
+
     def after(self, load: ValidatedLoad) -> CommittedTables:
         """What is committed once the load is."""
         changed = CommittedTables.__new__(CommittedTables)

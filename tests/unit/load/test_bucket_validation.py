@@ -43,7 +43,7 @@ def asks_for_validation(text, catalog, mode, committed, *, step, buckets):
     present |= {*emptied_types(sources, present)}
     checks = [check_bucket(catalog, mode, committed, parts) for parts in contents.values()]
     return (
-        any(check.may_violate for check in checks)
+        any(check.suspects for check in checks)
         or any(needs_full_validation(catalog.entity(key)) for key in present)
         or (mode == "overwrite" and any(check.endpoint_types & present for check in checks))
     )
