@@ -230,6 +230,35 @@ def test_values_are_computed_again_if_the_branch_moves(people, monkeypatch):
         )
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"algorithm": "degrees", "edges": ["Knows"], "weight": "strength"},
+        {"algorithm": "degrees", "directed": False},
+        {"algorithm": "pagerank"},
+        {"algorithm": "pagerank", "edges": ["Knows"], "weight": "strength", "directed": False},
+        {"algorithm": "components"},
+    ],
+)
+@pytest.mark.parametrize("is_restricted", [False, True])
+def test_edges_beyond_the_budget_go_through_files(people, monkeypatch, given, is_restricted):
+    more = [{"from": "dan", "to": "bob", "strength": 0.5}] * 3
+    people.insert("Knows", more)
+    people.mutate('query q() { delete Person where name = "cat" }')
+    view = og.ReadView(rows={"Person": Comparison("name", "!=", "ann")}) if is_restricted else None
+    graph = og.open(people.uri, view=view)
+    expected = graph.analyze(**given)
+    monkeypatch.setattr("omnigraph.analytics.run.needed_bytes", lambda *_: 2**60)
+    monkeypatch.setattr("omnigraph.analytics.run.CHUNK_EDGES", 2)
+    found = graph.analyze(**given)
+    assert [row.keys() for row in found] == [row.keys() for row in expected]
+    for mine, other in zip(found, expected, strict=True):
+        assert mine == pytest.approx(other)
+    for name, directed in (("k_core", None), ("components", True)):
+        with pytest.raises(QueryBudgetExceeded, match=f"{2**60:,}"):
+            graph.analyze(name, directed=directed)
+
+
 def test_the_budget_names_the_bytes(people):
     budget = og.QueryBudget(max_bytes=100)
     with pytest.raises(QueryBudgetExceeded, match=r"bytes; the query needs \d+") as caught:

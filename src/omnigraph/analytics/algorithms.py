@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from omnigraph.analytics.centrality import Check
     from omnigraph.analytics.network import Network
+    from omnigraph.analytics.spilled import SpilledNetwork
 
 Columns = Mapping[str, "npt.NDArray[Any]"]
 Parameters = Mapping[str, Any]
@@ -49,7 +50,7 @@ class Parameter:
 class Algorithm:
     """`directed` is its default, or None if the direction of edges plays no role.
 
-    `kernels` are called with the network, the direction, the parameters and a check of the budget.
+    Kernels are called with the network, the direction, the parameters and a check of the budget.
     """
 
     help: str
@@ -57,12 +58,34 @@ class Algorithm:
     takes_weight: bool
     parameters: Mapping[str, Parameter]
     kernel: Callable[[Network, bool, Parameters, Check], Columns]
+    on_files: Callable[[SpilledNetwork, bool, Parameters, Check], Columns] | None = None
+    """The same for edges in files; None if the algorithm needs all edges in memory."""
 
 
 def _degrees(network: Network, directed: bool, _: Parameters, __: Check) -> Columns:
     from omnigraph.analytics.centrality import degrees, strengths
 
     return {**degrees(network, directed), **strengths(network, directed)}
+
+
+def _degrees_on_files(network: SpilledNetwork, directed: bool, _: Parameters, __: Check) -> Columns:
+    from omnigraph.analytics.spilled import spilled_degrees
+
+    return spilled_degrees(network, directed)
+
+
+def _pagerank_on_files(
+    network: SpilledNetwork, directed: bool, given: Parameters, check: Check
+) -> Columns:
+    from omnigraph.analytics.spilled import spilled_pagerank
+
+    return {"score": spilled_pagerank(network, directed=directed, check=check, **given)}
+
+
+def _components_on_files(network: SpilledNetwork, _: bool, __: Parameters, check: Check) -> Columns:
+    from omnigraph.analytics.spilled import spilled_components
+
+    return {"component": spilled_components(network, check)}
 
 
 def _pagerank(network: Network, directed: bool, given: Parameters, check: Check) -> Columns:
@@ -112,7 +135,7 @@ def _hops(network: Network, directed: bool, given: Parameters, check: Check) -> 
 _SEED: Final = Parameter(0, 0, 2**32 - 1)
 
 ALGORITHMS: Final[Mapping[str, Algorithm]] = {
-    "degrees": Algorithm("Edges at each node.", True, True, {}, _degrees),
+    "degrees": Algorithm("Edges at each node.", True, True, {}, _degrees, _degrees_on_files),
     "pagerank": Algorithm(
         "Importance of each node by the importance of the nodes that point at it.",
         True,
@@ -123,6 +146,7 @@ ALGORITHMS: Final[Mapping[str, Algorithm]] = {
             "tolerance": Parameter(1e-6),
         },
         _pagerank,
+        _pagerank_on_files,
     ),
     "components": Algorithm(
         "Connected components; with a direction, strongly connected ones.",
@@ -130,6 +154,7 @@ ALGORITHMS: Final[Mapping[str, Algorithm]] = {
         False,
         {},
         _components,
+        _components_on_files,
     ),
     "label_propagation": Algorithm(
         "Communities of nodes with many edges between them.",

@@ -6,9 +6,11 @@ tests/behaviour/test_analytics.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,19 +31,28 @@ from omnigraph.analytics.network import (
     end_type,
     require_scipy,
 )
+from omnigraph.analytics.spilled import (
+    BYTES_PER_CHUNKED_EDGE,
+    BYTES_PER_SPILLED_NODE,
+    CHUNK_EDGES,
+    SpilledNetwork,
+)
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.errors import InputError, UnknownColumn, UnknownType
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.plan.ir import Direction
 from omnigraph.read.budget import Meter
+from omnigraph.read.entities import VisibleRows
 from omnigraph.read.positions import Positions
 from omnigraph.read.result import Result
 from omnigraph.read.source import GraphSource
+from omnigraph.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     from omnigraph.history.commits import Receipt
     from omnigraph.read.reader import Reader
     from omnigraph.read.view import ReadView
+    from omnigraph.storage.tables import TableStore
     from omnigraph.versioning.snapshot import Snapshot
 
 _WRITABLE = {
@@ -229,6 +240,7 @@ class Computed:
 
 def compute(
     reader: Reader,
+    tables: TableStore,
     snapshot: Snapshot,
     target: str | None,
     view: ReadView,
@@ -237,8 +249,13 @@ def compute(
 ) -> Computed:
     """Run an algorithm in this process. Raises `QueryBudgetExceeded` or `QueryCancelled`."""
     require_scipy()
-    meter.check_size(0, needed_bytes(snapshot, plan))
-    return reader.use_source(snapshot, target, view, partial(_compute, plan=plan, meter=meter))
+    is_spilled = False
+    if not meter.allows_bytes(needed_bytes(snapshot, plan)):
+        is_spilled = can_spill(plan) and meter.allows_bytes(spilled_bytes(snapshot, plan))
+        if not is_spilled:
+            meter.check_size(0, least_bytes(snapshot, plan))
+    use = partial(_compute, tables=tables, plan=plan, meter=meter, is_spilled=is_spilled)
+    return reader.use_source(snapshot, target, view, use)
 
 
 def needed_bytes(snapshot: Snapshot, plan: AnalysisPlan) -> int:
@@ -249,14 +266,45 @@ def needed_bytes(snapshot: Snapshot, plan: AnalysisPlan) -> int:
     return BYTES_PER_NODE * nodes + BYTES_PER_EDGE * edges * directions
 
 
-def _compute(source: GraphSource, *, plan: AnalysisPlan, meter: Meter) -> Computed:
+def can_spill(plan: AnalysisPlan) -> bool:
+    """Whether an algorithm can run on edges in files."""
+    # Strongly connected components need to follow edges, not only to see each of them.
+    return plan.algorithm.on_files is not None and not (plan.name == "components" and plan.directed)
+
+
+def spilled_bytes(snapshot: Snapshot, plan: AnalysisPlan) -> int:
+    """About the memory that a run on edges in files takes."""
+    nodes = sum(snapshot.entry(node.table_key).row_count for node in plan.nodes)
+    edges = sum(snapshot.entry(edge.table_key).row_count for edge in plan.edges)
+    return BYTES_PER_SPILLED_NODE * nodes + BYTES_PER_CHUNKED_EDGE * min(edges, CHUNK_EDGES)
+
+
+def least_bytes(snapshot: Snapshot, plan: AnalysisPlan) -> int:
+    """The memory that a run takes at least."""
+    needed = needed_bytes(snapshot, plan)
+    return min(needed, spilled_bytes(snapshot, plan)) if can_spill(plan) else needed
+
+
+def _compute(
+    source: GraphSource, *, tables: TableStore, plan: AnalysisPlan, meter: Meter, is_spilled: bool
+) -> Computed:
     def check(nbytes: int) -> None:
         meter.check_size(0, nbytes)
 
     places = {node.name: source.nodes(node.name).all() for node in plan.nodes}
-    network = _network(source, plan, places)
-    meter.check()
-    values = plan.algorithm.kernel(network, plan.directed, plan.parameters, check)
+    numbers, size = _numbers(source, places)
+    given = plan.directed, plan.parameters, check
+    if is_spilled:
+        assert plan.algorithm.on_files is not None, "asked before"
+        with TemporaryFolder("omnigraph-analyze-") as folder:
+            shown = (VisibleRows(source.snapshot, tables, e, source.view) for e in plan.edges)
+            parts = (_spilled(rows, source, plan.weight, numbers, meter) for rows in shown)
+            files = SpilledNetwork.write(Path(folder), size, chain.from_iterable(parts))
+            values = plan.algorithm.on_files(files, *given)
+    else:
+        network = _network(source, plan, numbers, size)
+        meter.check()
+        values = plan.algorithm.kernel(network, *given)
     ids = tuple(source.nodes(name).ids(at) for name, at in places.items())
     keys = tuple(
         _keys(source, node, places[node.name], found) if plan.write else pa.table({})
@@ -271,14 +319,62 @@ def _keys(source: GraphSource, node: NodeType, at: Positions, ids: pa.Array) -> 
     return pa.table({name: source.nodes(node.name).values(name, at) for name in node.key})
 
 
-def _network(source: GraphSource, plan: AnalysisPlan, places: Mapping[str, Positions]) -> Network:
-    """The selected types with all nodes numbered one after the other."""
+def _numbers(
+    source: GraphSource, places: Mapping[str, Positions]
+) -> tuple[dict[str, Numbers], int]:
+    """The number of each position of a type, with all nodes numbered one after the other; -1 for none."""
     numbers, size = {}, 0
     for name, at in places.items():
         found = np.full(source.nodes(name).size, -1, np.int64)
         found[at] = np.arange(size, size + len(at))
         numbers[name] = found
         size += len(at)
+    return numbers, size
+
+
+def _spilled(
+    rows: VisibleRows,
+    source: GraphSource,
+    weight: str | None,
+    numbers: Mapping[str, Numbers],
+    meter: Meter,
+) -> Iterator[tuple[Numbers, Numbers, np.ndarray[Any, Any] | None]]:
+    """The edges of a type in chunks: both ends, and weights if they matter."""
+    edge = rows.shown
+    assert isinstance(edge, EdgeType), "nodes have no ends"
+    names = ["src", "dst"] if weight is None else ["src", "dst", weight]
+    for chunk in _chunks(rows.read(names, None)):
+        meter.check()
+        sources = source.nodes(edge.from_type).positions_of(chunk.column("src"))
+        targets = source.nodes(edge.to_type).positions_of(chunk.column("dst"))
+        known = (sources >= 0) & (targets >= 0)
+        begin = numbers[edge.from_type][sources[known]]
+        end = numbers[edge.to_type][targets[known]]
+        seen = (begin >= 0) & (end >= 0)
+        weights = None
+        if weight is not None:
+            values = chunk.column(weight).combine_chunks().filter(pa.array(known))
+            weights = _weights(edge, weight, values)[seen]
+        yield begin[seen], end[seen], weights
+
+
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The same rows, more at a time: for every look-up, the ids of all nodes are hashed."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        if count >= CHUNK_EDGES:
+            yield pa.Table.from_batches(held)
+            held, count = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _network(
+    source: GraphSource, plan: AnalysisPlan, numbers: Mapping[str, Numbers], size: int
+) -> Network:
     parts = [_edges(source, edge, plan.weight, numbers) for edge in plan.edges]
     kind = end_type(size)
     empty: Numbers = np.empty(0, np.int64)

@@ -297,7 +297,8 @@ class GraphAt:
         meter = (budget or QueryBudget.from_environment()).start(cancel)
         plan = plan_analysis(self.catalog, options)
         target = None if self._is_newest else self.commit_id
-        return compute(self._core.reader, self._snapshot, target, self._view, plan, meter)
+        core = self._core
+        return compute(core.reader, core.tables, self._snapshot, target, self._view, plan, meter)
 
     def _analysis_of(
         self, computed: Computed, top: int | None, receipt: Receipt | None

@@ -84,6 +84,10 @@ class Meter:
                 "seconds", f"over {budget.timeout_s:g}", f"{budget.timeout_s:g}"
             )
 
+    def allows_bytes(self, nbytes: int) -> bool:
+        """Whether so many bytes are within the budget."""
+        return nbytes <= self._budget.max_bytes
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Exclude the time in which the query waits for its caller."""
