@@ -71,6 +71,9 @@ def _equal(left: Rows, right: Rows) -> bool:
 def _same(left: Any, right: Any) -> bool:
     if isinstance(left, float) or isinstance(right, float):
         return math.isclose(left, right, rel_tol=1e-12)
+    if isinstance(left, list):
+        # A collected list has no order in common.
+        return sorted(left) == sorted(right)
     return bool(left == right)
 
 

@@ -9,6 +9,84 @@ from benchmarks.support.questions import Question
 
 PATTERN_QUESTIONS = (
     Question(
+        "persons of some ages, or young or old and married",
+        """
+        query ask($ages: [I32], $young: I32, $old: I32) {
+            match { $p: Person  $p.age in $ages or $p.married and ($p.age < $young or $p.age > $old) }
+            return { $p.gender as gender, count($p) as persons } order { gender }
+        }
+        """,
+        """
+        MATCH (p:Person)
+        WHERE p.age IN $ages OR p.married AND (p.age < $young OR p.age > $old)
+        RETURN p.gender, count(*) ORDER BY p.gender
+        """,
+        """
+        SELECT gender, count(*) FROM Person
+        WHERE list_contains($ages, age) OR married AND (age < $young OR age > $old)
+        GROUP BY gender ORDER BY gender
+        """,
+        {"ages": [33, 44, 55, 66], "young": 20, "old": 80},
+    ),
+    Question(
+        "the interests of each old person",
+        """
+        query ask($age: I32) {
+            match { $p hasInterest $i  $p.age >= $age }
+            return { $p.number as number, collect($i.name) as interests }
+            order { number } limit 20
+        }
+        """,
+        """
+        MATCH (p:Person)-[:HasInterest]->(i:Interest) WHERE p.age >= $age
+        RETURN p.number AS number, collect(i.name) ORDER BY number LIMIT 20
+        """,
+        """
+        SELECT h.source, list(i.name)
+        FROM HasInterest h JOIN Person p ON p.number = h.source JOIN Interest i ON i.number = h.target
+        WHERE p.age >= $age GROUP BY h.source ORDER BY h.source LIMIT 20
+        """,
+        {"age": 60},
+    ),
+    Question(
+        "cities and ages, each pair once",
+        """
+        query ask($age: I32) {
+            match { $p livesIn $c  $p.age >= $age }
+            return distinct { $c.name as city, $p.age as age } order { city, age desc } limit 10
+        }
+        """,
+        """
+        MATCH (p:Person)-[:LivesIn]->(c:City) WHERE p.age >= $age
+        RETURN DISTINCT c.name AS city, p.age AS age ORDER BY city, age DESC LIMIT 10
+        """,
+        """
+        SELECT DISTINCT c.name AS city, p.age AS age
+        FROM LivesIn l JOIN Person p ON p.number = l.source JOIN City c ON c.number = l.target
+        WHERE p.age >= $age ORDER BY city, age DESC LIMIT 10
+        """,
+        {"age": 40},
+    ),
+    Question(
+        "the oldest cities of many persons",
+        """
+        query ask($least: I64) {
+            match { $p livesIn $c }
+            return { $c.number as number, avg($p.age) as age }
+            having { count($p) > $least } order { age desc, number } limit 5
+        }
+        """,
+        """
+        MATCH (p:Person)-[:LivesIn]->(c:City) WITH c.number AS number, avg(p.age) AS age, count(*) AS persons
+        WHERE persons > $least RETURN number, age ORDER BY age DESC, number LIMIT 5
+        """,
+        """
+        SELECT l.target AS number, avg(p.age) AS age FROM LivesIn l JOIN Person p ON p.number = l.source
+        GROUP BY l.target HAVING count(*) > $least ORDER BY age DESC, number LIMIT 5
+        """,
+        {"least": 12},
+    ),
+    Question(
         "two follows away, either way",
         """
         query ask($number: I64) {

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from omnigraph import errors
+    from omnigraph import errors, spark
     from omnigraph.analytics.run import Analysis
     from omnigraph.api.branches import Branches, Tags
     from omnigraph.api.graph import Graph, init, open
@@ -95,6 +95,7 @@ __all__ = [
     "errors",
     "init",
     "open",
+    "spark",
 ]
 
 _MODULES = {
@@ -148,8 +149,8 @@ _MODULES = {
 def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
-    if name == "errors":
-        return import_module("omnigraph.errors")
+    if name in ("errors", "spark"):
+        return import_module(f"omnigraph.{name}")
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'omnigraph' has no attribute '{name}'")

@@ -62,6 +62,14 @@ SERVER: Final = Extra(
         "httptools": ">=0.9",
         "cedarpy": ">=4.12,<5",
         "mcp": ">=2.3,<3",
+        "prometheus-client": ">=0.26",
+    },
+)
+TRACING: Final = Extra(
+    "tracing",
+    {
+        "opentelemetry-sdk": ">=1.45,<2",
+        "opentelemetry-exporter-otlp-proto-http": ">=1.45,<2",
     },
 )
 
@@ -71,6 +79,7 @@ _SINGLE: Final = {"pandas": SPARK.libraries["pandas"], "polars": ">=1", "network
 
 def is_installed(library: str) -> bool:
     """Whether a library could be imported. Also true of pandas in a process that hides it."""
+    library = library.replace("-", "_")
     if library in sys.modules:
         return sys.modules[library] is not None
     return PathFinder.find_spec(library) is not None

@@ -223,6 +223,10 @@ requests pay off early."""
 LARGE_INLINE_BYTES: Final = 150_000_000
 """Input size from which engine "auto" reports that Spark is not installed."""
 
+DATA_SOURCE_BYTES: Final = 256 * 1024 * 1024
+"""Rows that a write with Spark's `format("omnigraph")` commits. It is committed by one Python process, which
+holds them several times; `omnigraph.spark.write` has no such limit."""
+
 LOAD_RANGE_BYTES: Final = 32 * 1024 * 1024
 """Input that one task reads. Larger ranges are not faster; smaller ones create many small files."""
 

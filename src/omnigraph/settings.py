@@ -66,6 +66,7 @@ class Settings(Struct, frozen=True):
     http_api: Literal["both", "0.13", "0.7"] | None = None
     ledger_poll_seconds: int = 5
     lock_wait_ms: int = LOCK_WAIT_MS
+    log_format: Literal["text", "json"] | None = None
     log_level: Literal["debug", "info", "warning", "error"] | None = None
     max_bytes: int = QUERY_MAX_BYTES
     max_rows: int = QUERY_MAX_ROWS
@@ -81,6 +82,7 @@ class Settings(Struct, frozen=True):
     server_bearer_tokens_file: str | None = None
     server_bearer_tokens_json: str | None = None
     shutdown_grace_seconds: int | None = None
+    slow_query_ms: int | None = None
     source_version: str | None = None
     spark_cache: str | None = None
     spark_master: str | None = None
@@ -236,6 +238,7 @@ VARIABLES: Final = (
         "how often a server looks for a new revision of its cluster; 0 turns it off",
     ),
     Variable("OMNIGRAPH_LOCK_WAIT_MS", _WAIT, "how long a writer waits for the lock of a branch"),
+    Variable("OMNIGRAPH_LOG_FORMAT", _choice("text", "json"), "how the server logs"),
     Variable(
         "OMNIGRAPH_LOG_LEVEL", _choice("debug", "info", "warning", "error"), "what the server logs"
     ),
@@ -283,6 +286,7 @@ VARIABLES: Final = (
         _AMOUNT,
         "how long requests may run after the server was told to end",
     ),
+    Variable("OMNIGRAPH_SLOW_QUERY_MS", _AMOUNT, "reads that take longer are logged by the server"),
     Variable("OMNIGRAPH_SOURCE_VERSION", _TEXT, "shown by `/healthz` as `source_version`"),
     Variable(
         "OMNIGRAPH_SPARK_CACHE",

@@ -470,6 +470,18 @@ def test_thousands_of_everything_end_soon(workshop, match, back, rows):
         assert len(workshop.query(text, budget=QueryBudget(max_rows=100_000))) == rows
 
 
+def test_a_type_with_thousands_of_properties_is_read_soon(memory_uri):
+    """Not timed: it took a quarter of a minute once, as each column was read by itself."""
+    names = [f"p{n}" for n in range(MANY // 2)]
+    properties = "\n".join(f"{name}: String?" for name in names)
+    graph = init(memory_uri, f"node Wide {{ slug: String @key\n{properties} }}")
+    graph.insert("Wide", [{"slug": "a", names[-1]: "z"}])
+    [row] = graph.query("query q() { match { $w: Wide } return { $w.* } }").to_dicts()
+    assert row == {"w.@id": "a", "w.slug": "a"} | {f"w.{name}": None for name in names} | {
+        f"w.{names[-1]}": "z"
+    }
+
+
 def test_a_chain_of_thousands_of_hops_is_followed(changing):
     changing.mutate('query q() { delete Mentors where from != "nobody" }')
     for ends in (("ada", "bo"), ("bo", "cy"), ("cy", "ada")):

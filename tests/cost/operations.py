@@ -11,7 +11,7 @@ from omnigraph.api.graph import open as open_graph
 from tests.cost.counting_proxy import CountingProxy, Traffic
 
 SCHEMA: Final = """
-node Person { email: String @key  name: String }
+node Person { email: String @key  name: String  age: I32?  city: String? }
 node Note { slug: String @key }
 """
 QUERY: Final = "query names() { match { $p: Person } return { $p.name } }"

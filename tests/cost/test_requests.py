@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from omnigraph.api.graph import open as open_graph
@@ -49,6 +51,19 @@ def test_no_object_is_read_twice(measured: MeasuredGraph) -> None:
     opened = measured.open_and_query(read_only=False)
     read = [request.path for request in opened.requests if request.kind == "GET"]
     assert len(read) == len(set(read)), opened
+
+
+def _open_and_ask(uri: str, text: str) -> object:
+    return open_graph(uri).query(text)
+
+
+def test_several_properties_cost_no_more_requests_than_one(measured: MeasuredGraph) -> None:
+    costs = []
+    for shown in ("$p.name", "$p.email, $p.name, $p.age, $p.city"):
+        CACHE.clear()
+        text = QUERY.replace("$p.name", shown)
+        costs.append(measured.cost(partial(_open_and_ask, measured.uri, text)))
+    assert len(costs[0]) == len(costs[1]), costs[1]
 
 
 def test_a_read_within_its_staleness_asks_nothing(measured: MeasuredGraph) -> None:

@@ -32,7 +32,7 @@ def send_load(server, branch=None):
 
 def running_writes(server):
     text = server.get("/metrics").text
-    return int(text.partition('omnigraph_inflight{kind="write"} ')[2].partition("\n")[0])
+    return float(text.partition('omnigraph_inflight{kind="write"} ')[2].partition("\n")[0])
 
 
 def wait_for(condition, seconds=30):

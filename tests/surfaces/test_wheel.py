@@ -153,7 +153,7 @@ def base_requirements(found: Distribution) -> list[str]:
 def test_the_wheel_has_the_package_and_no_tests(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.partition("/")[0] for name in names}
-    assert tops == {"omnigraph", f"omnigraph-{__version__}.dist-info"}
+    assert tops == {"omnigraph", "pyspark_omnigraph", f"omnigraph-{__version__}.dist-info"}
     assert "omnigraph/py.typed" in names
     texts = {f"omnigraph/error_codes/{file.name}" for file in ERROR_TEXTS}
     assert len(texts) >= 7

@@ -18,6 +18,7 @@ from omnigraph.extras import (
     POLICY,
     SERVER,
     SPARK,
+    TRACING,
     is_installed,
     missing_library,
 )
@@ -30,7 +31,7 @@ def noted(url: str, **details: object) -> str:
 
 
 @pytest.mark.parametrize(
-    "extra", [SPARK, CONNECT, POLICY, SERVER, ANALYTICS], ids=lambda extra: extra.name
+    "extra", [SPARK, CONNECT, POLICY, SERVER, TRACING, ANALYTICS], ids=lambda extra: extra.name
 )
 def test_the_libraries_of_an_extra_are_those_of_the_project_file(extra):
     declared = PROJECT["project"]["optional-dependencies"][extra.name]

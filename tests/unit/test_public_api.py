@@ -54,6 +54,7 @@ def test_the_public_names_are_exactly_the_documented_ones():
         "errors",
         "init",
         "open",
+        "spark",
     ]
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from threading import RLock
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import GraphNotFound, OmnigraphError, TableMissing
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from omnigraph.commit.writer import TableWriter
     from omnigraph.graph.parts import GraphParts
     from omnigraph.history.refs import Ref, ResolvedRef
+    from omnigraph.read.view import ReadView
     from omnigraph.versioning.locks import WriterLocks
     from omnigraph.versioning.recovery.recover import Recovery
 
@@ -47,6 +48,20 @@ else:
                 return self
             with instance._making:
                 return super().__get__(instance, owner)
+
+
+class ReadPolicy(Protocol):
+    """A gate that also limits what actors read."""
+
+    limits_reads: bool
+
+    def view(self, actor: str | None, catalog: Catalog) -> ReadView: ...
+
+    def check_reads(self, catalog: Catalog) -> None: ...
+
+
+def _read_policy(gate: Gate) -> ReadPolicy | None:
+    return cast("ReadPolicy", gate) if getattr(gate, "limits_reads", False) else None
 
 
 def head_notes(objects: ObjectStore) -> HeadNotes | None:
@@ -81,6 +96,7 @@ class GraphCore:
         self.texts = TextIndexStore(objects)
         self.reader = Reader(tables, texts=self.texts)
         self.gate: Gate = gate or OpenGate()
+        self.read_policy = _read_policy(self.gate)
         self._given_locks = locks
         self._making = RLock()
         self._found_branches: dict[str, tuple[float, BranchRef]] = {}
@@ -205,6 +221,17 @@ class GraphCore:
         from omnigraph.history.refs import resolve_ref
 
         return resolve_ref(self.parts, bound, ref, argument=argument)
+
+    def limit(self, actor: str | None, snapshot: Snapshot | None = None) -> ReadView | None:
+        """What the policy shows an actor; None if it limits nobody.
+
+        That depends on the present schema, which is that of the newest state of any branch. Raises
+        `PolicyUndecided`.
+        """
+        if self.read_policy is None:
+            return None
+        catalog = self.contract().catalog if snapshot is None else snapshot.catalog
+        return self.read_policy.view(actor, catalog)
 
     def snapshot_of(self, state: ManifestState, contract: SchemaContract | None = None) -> Snapshot:
         """The snapshot of a manifest state, under the schema as it is stored now."""

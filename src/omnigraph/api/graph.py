@@ -257,6 +257,8 @@ def open(
         schemas.contract()
     bound = core.find_branch(name)
     core.branches.refuse_moved(bound)
+    if core.read_policy is not None:
+        core.read_policy.check_reads(core.contract().catalog)
     return Graph(
         core, bound, actor=actor, view=view, read_only=read_only, max_staleness=max_staleness
     )

@@ -43,12 +43,20 @@ class GraphAt:
     """
 
     def __init__(
-        self, snapshot: Snapshot, core: GraphCore, view: ReadView, *, is_newest: bool = False
+        self,
+        snapshot: Snapshot,
+        core: GraphCore,
+        view: ReadView,
+        *,
+        limit: ReadView = ReadView.ALL,
+        is_newest: bool = False,
     ) -> None:
+        # `limit` is what the policy shows, within which a call may have a view of its own.
         # `is_newest` says that a branch was asked for, not the commit it happens to be at.
         self._snapshot = snapshot
         self._core = core
         self._view = view
+        self._limit = limit
         self._is_newest = is_newest
 
     # -- what it is -------------------------------------------------------------------------
@@ -367,7 +375,7 @@ class GraphAt:
         from omnigraph.read.reader import ReadRequest
 
         query_name = optional_text("name", name)
-        seen_as = self._view if view is None else view
+        seen_as = self._view if view is None else self._limit.within(view)
         meter = (budget or QueryBudget.from_environment()).start(cancel)
         plan = self._core.reader.compile(source, query_name, self._snapshot.catalog, seen_as)
         meter.check()
@@ -428,3 +436,36 @@ def blob_location(state: GraphAt, type: str, id: str, property: str) -> BlobLoca
     from omnigraph.read.entities import locate_blob
 
     return locate_blob(state._snapshot, state._core.tables, type, id, property, view=state._view)
+
+
+def scan_groups(state: GraphAt, type: str) -> tuple[tuple[int, ...], ...]:
+    """The fragments of a type in groups that tasks read. Raises `UnknownType`."""
+    from omnigraph.read.entities import VisibleRows, find_type
+    from omnigraph.spark.tasks import fragment_groups
+
+    shown = find_type(state.catalog, type)
+    table = VisibleRows(state._snapshot, state._core.tables, shown, state._view).table()
+    return () if table is None else fragment_groups(table)
+
+
+def scan_group(
+    state: GraphAt,
+    type: str,
+    group: Sequence[int],
+    columns: Sequence[str] | None,
+    where: str | None,
+    params: Mapping[str, object],
+) -> pa.RecordBatchReader:
+    """The rows of one group of fragments, as `scan` returns them."""
+    from omnigraph.read.scan import scan_type
+
+    return scan_type(
+        state._snapshot,
+        state._core.tables,
+        type,
+        columns=columns,
+        where=where,
+        params=params,
+        view=state._view,
+        fragments=group,
+    )

@@ -49,7 +49,7 @@ class GraphHandle:
         self._shared = core
         self._bound = bound
         self._actor = actor
-        self._view = view or ReadView.ALL
+        self._given_view = view or ReadView.ALL
         self._read_only = read_only
         self._max_staleness = staleness_argument(max_staleness)
         self._is_closed = False
@@ -160,7 +160,7 @@ class GraphHandle:
         settings = {
             "bound": self._bound,
             "actor": self._actor,
-            "view": self._view,
+            "view": self._given_view,
             "read_only": self._read_only,
             "max_staleness": self._max_staleness,
         }
@@ -172,7 +172,7 @@ class GraphHandle:
 
         gate = self._shared.gate
         policy = None if isinstance(gate, OpenGate) else gate
-        settings = (self._actor, self._view, self._read_only, self._max_staleness, policy)
+        settings = (self._actor, self._given_view, self._read_only, self._max_staleness, policy)
         return reopen, (self.uri, self.branch, *settings)
 
     # -- for the calls ----------------------------------------------------------------------
@@ -209,16 +209,29 @@ class GraphHandle:
         if at is not None:
             return self._at("at", at)
         snapshot = self._snapshot(branch, max_staleness)
-        return GraphAt(snapshot, self._core, self._view, is_newest=True)
+        limit = self._limit(snapshot)
+        view = limit.within(self._given_view)
+        return GraphAt(snapshot, self._core, view, limit=limit, is_newest=True)
 
     def _at(self, argument: str, ref: Ref) -> GraphAt:
         """The state a ref names; a wrong ref is reported under the argument's name."""
         core = self._core
         found = core.resolve(ref, self._bound, argument)
-        return GraphAt(found, core, self._view)
+        limit = self._limit()
+        return GraphAt(found, core, limit.within(self._given_view), limit=limit)
+
+    def _limit(self, newest: Snapshot | None = None) -> ReadView:
+        """What the policy shows the actor. Raises `PolicyUndecided`."""
+        return self._core.limit(self._actor, newest) or ReadView.ALL
+
+    @property
+    def _view(self) -> ReadView:
+        """What this handle sees: within the policy and the view that it was given."""
+        return self._seen_as(None)
 
     def _seen_as(self, view: ReadView | None) -> ReadView:
-        return self._view if view is None else view
+        """What a call sees that may have a view of its own."""
+        return self._limit().within(self._given_view if view is None else view)
 
     def _writable(self, operation: str) -> GraphCore:
         core = self._core

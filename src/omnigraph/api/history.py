@@ -71,8 +71,8 @@ class History(GraphHandle):
             found: list[CommitRecord] = newest_first(known, state.head)[::-1]
         else:
             found = list(core.manifest.commits(ref.physical))
-        catalog = core.contract().catalog
-        return [Commit.of(record, catalog, self._view) for record in wanted.of(found)]
+        catalog, view = core.contract().catalog, self._view
+        return [Commit.of(record, catalog, view) for record in wanted.of(found)]
 
     def commit(self, ref: Ref) -> Commit:
         """One commit, on whichever branch it is. Raises `CommitNotFound`.

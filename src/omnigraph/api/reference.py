@@ -91,6 +91,7 @@ _SECTIONS: Final = {
         "IndexReport",
         "RecordedAudit",
     ),
+    "Spark data frames": ("spark",),
     "Errors": ("OmnigraphError", "errors"),
     "Protocols": ("GraphProtocol", "GraphAtProtocol"),
     "Version": ("__version__",),
@@ -98,6 +99,8 @@ _SECTIONS: Final = {
 _TEXTS: Final = {
     "Ref": "What names a state of a graph; see above.",
     "errors": "The module with all exceptions; its docstring draws the tree.",
+    "spark": "A module: `nodes` and `edges` return types of a graph as data frames, `write` loads a data frame\n"
+    "([Spark](spark.md#read-a-graph-from-spark)).",
     "__version__": "The version of the package, as text.",
 }
 _LINE_LENGTH: Final = 96

@@ -140,6 +140,10 @@ class Schema:
         handle._allow(Action.SCHEMA_APPLY, target_branch=MAIN)
         handle._require_whole("apply a schema")
         desired = schema_source(new)
+        if core.read_policy is not None:
+            from omnigraph.catalog.compile import compile_schema
+
+            core.read_policy.check_reads(compile_schema(desired))
         options = SchemaApplyOptions(
             request=keyed_request(
                 idempotency_key, "schema_apply", keyed_text(desired.text), allow_data_loss
@@ -163,3 +167,14 @@ class Schema:
         self._graph._allow(Action.SCHEMA_APPLY, target_branch=MAIN)
         self._graph._require_whole("store a schema text")
         SchemaApplication(core.parts).restate(schema_source(source))
+
+
+def accepted_catalog(handle: GraphHandle) -> Catalog:
+    """The accepted schema, whatever the handle sees of it: for a server that checks what it serves."""
+    return handle._core.contract().catalog
+
+
+def restricted_catalog(handle: GraphHandle) -> Catalog | None:
+    """The schema as a handle sees it; None if no type or property of it is hidden."""
+    view = handle._view
+    return view.restrict(accepted_catalog(handle)) if view.hides_names else None

@@ -5,12 +5,11 @@ They are calls of the graph, embedded or remote, so its policy and its errors ho
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from omnigraph.errors import QuerySelectionError
-from omnigraph.language.query.file_statements import BranchAction, BranchStatement
+from omnigraph.language.query.file_statements import BranchAction, BranchStatement, first_word
 
 if TYPE_CHECKING:
     from omnigraph.api.protocol import GraphProtocol
@@ -20,12 +19,10 @@ if TYPE_CHECKING:
 
 MAIN: Final = "main"
 
-_FIRST_WORD: Final = re.compile(r"(?:\s+|//[^\n]*(?:\n|\Z)|/\*.*?\*/)*branch\b", re.DOTALL)
-
 
 def branch_statement(source: str | Path) -> BranchStatement | None:
     """The branch statement that a text is; None, at no cost, for a query. Raises `ParseError`."""
-    if not isinstance(source, str) or _FIRST_WORD.match(source) is None:
+    if not isinstance(source, str) or first_word(source) != "branch":
         return None
     from omnigraph.language.query.parse import parse_text
     from omnigraph.read.source_files import query_source

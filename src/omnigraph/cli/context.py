@@ -357,17 +357,23 @@ def served_graph(target: RemoteTarget, context: Context) -> ServedGraph:
 
 
 def open_graph(
-    uri: str, context: Context | None = None, *, read_only: bool = False, writes: bool = True
+    uri: str,
+    context: Context | None = None,
+    *,
+    read_only: bool = False,
+    writes: bool = True,
+    reads_obey: bool = False,
 ) -> Graph:
     """Open a graph on its main branch, in the name of the actor that the context has.
 
-    `writes` is False for a dry run, which opens the graph for writing and changes nothing.
+    `writes` is False for a dry run, which opens the graph for writing and changes nothing. Reads of a
+    command obey no policy, unless it says that they do.
     """
     from omnigraph.api.graph import open
 
     if context is None:
         return open(uri, read_only=read_only)
-    policy = None if read_only else context.write_policy()
+    policy = None if read_only and not reads_obey else context.write_policy()
     if not read_only and writes and not is_local(uri):
         echo_write(uri, "direct", quiet=bool(context.options.quiet))
     return open(uri, read_only=read_only, actor=context.actor, policy=policy)

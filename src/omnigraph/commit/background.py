@@ -30,6 +30,7 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import declare
 from omnigraph.graph.parts import GraphParts
+from omnigraph.instruments import Event, Step, count, timed
 from omnigraph.limits import (
     INDEX_LAG_ROWS,
     MAX_SMALL_FRAGMENTS,
@@ -152,18 +153,22 @@ class BackgroundCompactor:
         wait_ms = None if due.is_overdue else 0
         try:
             with self._parts.locks.hold(due.branch.physical, "compact", wait_ms=wait_ms) as lock:
-                compacted = self._compact(due.branch, due.table_keys, due.draft, lock)
+                with timed(Step.COMPACT):
+                    compacted = self._compact(due.branch, due.table_keys, due.draft, lock)
                 lock.check()
                 compact_manifest(self._parts.manifest.newest(due.branch.physical))
                 # Released with the lock, for those that open the graph: the head as it is now.
                 self._parts.manifest.current(due.branch.physical)
             for declared, table in compacted:
                 self._extend_texts(declared, table)
+            count(Event.COMPACTION, "done")
         except (BranchLocked, BranchNotFound):
-            return
+            count(Event.COMPACTION, "busy")
         except CommitStateUnknown as error:
+            count(Event.COMPACTION, "failed")
             _log.warning("compaction left to the next writer: %s", error)
         except OmnigraphError as error:
+            count(Event.COMPACTION, "failed")
             names = ", ".join(due.table_keys) or "the manifest"
             _log.warning("compaction of %s postponed: %s", names, error)
 

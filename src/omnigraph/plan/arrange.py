@@ -37,7 +37,7 @@ def arrange(plan: ReadPlan, sizes: Sizes, check: Callable[[], None] = lambda: No
     wanted, counted = _wanted(plan), not _ignores_repetition(plan)
     steps, kept, rows = arranger.steps(plan.pattern, wanted=wanted, outer={}, counted=counted)
     # A fused rank depends on all rows, also on those that a limit cuts off.
-    needs_all = plan.order or plan.is_grouped or plan.fused_ranks() or plan.having or plan.results
+    needs_all = plan.order or plan.is_grouped or plan.fused_ranks or plan.having or plan.results
     # The value of a parameter is not known yet.
     enough = None if needs_all or isinstance(plan.offset, Param) else plan.stop
     if enough is not None and len(steps) == 1 and isinstance(steps[0], Scan):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
@@ -126,8 +127,15 @@ class QueryCompiler:
     Thread-safe. Two threads that miss on the same text compile it twice, to equal results.
     """
 
-    def __init__(self, catalog: Catalog, capacity: int = COMPILE_CACHE_ENTRIES) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        capacity: int = COMPILE_CACHE_ENTRIES,
+        looked_up: Callable[[bool], None] = lambda found: None,
+    ) -> None:
+        """`looked_up` is told of every look into the cache whether it found something."""
         self.catalog = catalog
+        self._looked_up = looked_up
         self._capacity = capacity
         self._lock = Lock()
         self._entries: OrderedDict[tuple[str, str, str | None], CompiledQuery] = OrderedDict()
@@ -139,7 +147,9 @@ class QueryCompiler:
             compiled = self._entries.get(key)
             if compiled is not None:
                 self._entries.move_to_end(key)
-                return compiled
+        self._looked_up(compiled is not None)
+        if compiled is not None:
+            return compiled
         compiled = compile_query(source, self.catalog, name)
         with self._lock:
             self._entries[key] = compiled

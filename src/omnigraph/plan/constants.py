@@ -36,7 +36,7 @@ class InferredParameters(dict[str, PropType]):
 
 def undecided(name: str) -> str:
     """What is wrong with an undeclared name that is no variable."""
-    return f"`${name}` is not bound, and its use does not tell which type it has as a parameter"
+    return f"variable `${name}` is not bound, and its use does not tell which type it has as a parameter"
 
 
 def ask_for_declaration(name: str) -> str:

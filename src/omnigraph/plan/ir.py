@@ -299,12 +299,12 @@ class Direction(Enum):
         return Direction.IN if self is Direction.OUT else Direction.OUT
 
 
-class Filter(Struct, frozen=True):
+class Filter(Struct, frozen=True, dict=True):
     """Keeps solutions for which a Boolean expression is true. It is no `and`: those are split."""
 
     condition: Expr
 
-    @property
+    @cached_property
     def variables(self) -> frozenset[str]:
         return variables_of(self.condition)
 
@@ -438,14 +438,14 @@ class Pattern(Struct, frozen=True, dict=True):
         return mentioned - self.introduced.keys()
 
 
-class Column(Struct, frozen=True):
+class Column(Struct, frozen=True, dict=True):
     """One result column."""
 
     name: str
     expression: Expr
     has_alias: bool = False
 
-    @property
+    @cached_property
     def is_aggregate(self) -> bool:
         return has_aggregate(self.expression)
 
@@ -475,7 +475,7 @@ class ParameterSpec(Struct, frozen=True):
     is_inferred: bool = False
 
 
-class ReadPlan(Struct, frozen=True):
+class ReadPlan(Struct, frozen=True, dict=True):
     """A pattern and what is returned of it.
 
     `results` are further results of the same matched rows, each with its own name. A parameter as
@@ -496,7 +496,7 @@ class ReadPlan(Struct, frozen=True):
     offset: int | Param | None = None
     results: tuple[ReadPlan, ...] = ()
 
-    @property
+    @cached_property
     def is_aggregate(self) -> bool:
         return any(has_aggregate(e) for e in self.expressions())
 
@@ -526,11 +526,27 @@ class ReadPlan(Struct, frozen=True):
         yield from self.having
         yield from (key.expression for key in self.order)
 
+    @cached_property
     def fused_ranks(self) -> frozenset[Rrf]:
         """The fused ranks that the result shows, aggregates, tests or is ordered by."""
         return frozenset(p for e in self.expressions() for p in walk(e) if isinstance(p, Rrf))
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether the read neither searches nor ranks, in its pattern and in all results."""
+        returned = (e for result in self.all_results for e in result.expressions())
+        found = (part for e in (*returned, *_compared(self.pattern)) for part in walk(e))
+        return not any(isinstance(part, (TextMatch, *RANKS)) for part in found)
 
     @property
     def drops_unscored(self) -> bool:
         """A rank as first order key keeps only rows that have a score."""
         return bool(self.order) and self.order[0].is_rank
+
+
+def _compared(pattern: Pattern) -> Iterator[Expr]:
+    """The conditions of all filters of a pattern, those of its blocks too."""
+    for condition in pattern.own_filters():
+        yield condition.condition
+    for block in pattern.blocks():
+        yield from _compared(block.inner)

@@ -7,20 +7,23 @@ Nothing here decides anything; that is `policy.gate`. Tests: tests/unit/policy/t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec import Struct
 
 from omnigraph.diagnostics import shortened, with_hint
-from omnigraph.documents import DocumentError, parse_document
-from omnigraph.errors import PolicyInvalid
 from omnigraph.graph.gate import Action
+from omnigraph.policy.document_reader import DocumentReader
+from omnigraph.policy.read_rules import (
+    Attribute,
+    ReadRule,
+    read_attributes,
+    read_rules,
+)
 from omnigraph.read.source_files import read_source
-
-VERSION: Final = 1
 
 SERVER_ACTIONS: Final = frozenset({Action.GRAPH_LIST, Action.CONFIG_MANAGE})
 """Actions on a server; all others are on a graph."""
@@ -28,14 +31,14 @@ SERVER_ACTIONS: Final = frozenset({Action.GRAPH_LIST, Action.CONFIG_MANAGE})
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 """Endings by which a text of one line is taken for a path."""
 
+_KEYS: Final = ("version", "groups", "protected_branches", "rules", "read_rules", "attributes")
+
 _SCOPED_BY: Final = {
     "branch_scope": frozenset({Action.READ, Action.EXPORT, Action.CHANGE}),
     "target_branch_scope": frozenset(
         {Action.SCHEMA_APPLY, Action.BRANCH_CREATE, Action.BRANCH_DELETE, Action.BRANCH_MERGE}
     ),
 }
-
-E = TypeVar("E", bound=Enum)
 
 
 class PolicyKind(Enum):
@@ -72,6 +75,9 @@ class Policy(Struct, frozen=True):
     protected_branches: frozenset[str]
     rules: tuple[Rule, ...]
     unknown_keys: tuple[str, ...] = ()
+    read_rules: tuple[ReadRule, ...] = ()
+    attributes: Mapping[str, Mapping[str, Attribute]] = {}
+    """What conditions of read rules may ask of an actor."""
 
     @property
     def actors(self) -> frozenset[str]:
@@ -101,13 +107,15 @@ def read_policy(policy: str | Path, kind: PolicyKind | None = None) -> Policy:
 def parse_policy(text: str, name: str, kind: PolicyKind | None = None) -> Policy:
     """The policy in a text. Raises `PolicyInvalid` with every problem."""
     reader = DocumentReader(name)
-    document = reader.document(text, ("version", "groups", "protected_branches", "rules"))
+    document = reader.document(text, _KEYS)
     policy = Policy(
         name,
         dict(_groups(reader, document)),
         frozenset(reader.names("protected_branches", document.get("protected_branches"), "branch")),
         tuple(_rules(reader, document)),
         tuple(reader.unknown),
+        tuple(read_rules(reader, document.get("read_rules"))),
+        read_attributes(reader, document.get("attributes")),
     )
     _check_groups(reader, policy)
     _check_kinds(reader, policy, kind)
@@ -187,14 +195,18 @@ def _actions(reader: DocumentReader, place: str, value: object) -> tuple[Action,
 
 
 def _check_groups(reader: DocumentReader, policy: Policy) -> None:
-    for rule in policy.rules:
-        if rule.group and rule.group not in policy.groups:
-            problem = f"rule '{rule.id}' references unknown group '{rule.group}'"
-            reader.problem(with_hint(problem, rule.group, policy.groups))
+    named = [(f"rule '{rule.id}'", rule.group) for rule in policy.rules]
+    named += [(f"read rule '{rule.id}'", rule.group) for rule in policy.read_rules]
+    for rule_name, group in named:
+        if group and group not in policy.groups:
+            problem = f"{rule_name} references unknown group '{group}'"
+            reader.problem(with_hint(problem, group, policy.groups))
 
 
 def _check_kinds(reader: DocumentReader, policy: Policy, kind: PolicyKind | None) -> None:
     wanted = kind or policy.kind
+    if policy.read_rules and wanted is PolicyKind.SERVER:
+        reader.problem("read_rules are per-graph and do not belong in the policy of a server")
     for rule in policy.rules:
         for action in rule.actions:
             if (action in SERVER_ACTIONS) == (wanted is PolicyKind.SERVER):
@@ -204,92 +216,3 @@ def _check_kinds(reader: DocumentReader, policy: Policy, kind: PolicyKind | None
             else:
                 said = "is per-graph and does not belong in the policy of a server"
             reader.problem(f"rule '{rule.id}': action '{action.value}' {said}")
-
-
-# -- documents ------------------------------------------------------------------------------
-
-
-class DocumentReader:
-    """Reads one document and collects what is wrong with it."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._problems: list[str] = []
-        self.unknown: list[str] = []
-
-    def problem(self, text: str) -> None:
-        self._problems.append(text)
-
-    def finish(self) -> None:
-        """Raises `PolicyInvalid` if there was a problem."""
-        if self._problems:
-            raise PolicyInvalid(self._name, self._problems)
-
-    def document(self, text: str, known: Collection[str]) -> Mapping[str, object]:
-        """The keys of a document of the supported version."""
-        try:
-            value = parse_document(text)
-        except DocumentError as error:
-            raise PolicyInvalid(self._name, [str(error)]) from None
-        if not isinstance(value, dict):
-            raise PolicyInvalid(self._name, ["the document must have keys and values"])
-        found = self.mapping("", value, known)
-        version = found.get("version")
-        if version != VERSION or isinstance(version, bool):
-            said = (
-                "is missing" if version is None else f"{shortened(repr(version))} is not supported"
-            )
-            self.problem(f"version {said}; write `version: {VERSION}`")
-        return found
-
-    def mapping(
-        self, place: str, value: object, known: Collection[str] | None = None
-    ) -> Mapping[str, object]:
-        """Keys and values; none is the same as an empty one. Unknown keys are noted."""
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            self.problem(f"{place} must have keys and values")
-            return {}
-        if known is not None:
-            prefix = f"{place}." if place else ""
-            self.unknown += (f"{prefix}{key}" for key in value if key not in known)
-        return value
-
-    def sequence(self, place: str, value: object) -> Sequence[object]:
-        """A list; none is the same as an empty one."""
-        if value is None:
-            return ()
-        if not isinstance(value, list):
-            self.problem(f"{place} must be a list")
-            return ()
-        return value
-
-    def text(self, place: str, value: object) -> str:
-        """A text that is not blank, without spaces around it."""
-        if value is None:
-            self.problem(f"{place} is missing")
-        elif not isinstance(value, str):
-            self.problem(f"{place} must be text; put it in quotes")
-        elif not value.strip():
-            self.problem(f"{place} must not be blank")
-        else:
-            return value.strip()
-        return ""
-
-    def names(self, place: str, value: object, what: str) -> tuple[str, ...]:
-        """A list of names, each once."""
-        listed = self.sequence(place, value)
-        found = (self.text(f"{place}[{at}]: {what}", name) for at, name in enumerate(listed))
-        return tuple(dict.fromkeys(name for name in found if name))
-
-    def choice(self, place: str, value: object, words: type[E], what: str) -> E | None:
-        """One of the words of an enumeration."""
-        known = {word.value: word for word in words}
-        if isinstance(value, str) and value in known:
-            return known[value]
-        said = f"{place}: unknown {what} {shortened(repr(value))}"
-        if isinstance(value, str):
-            said = with_hint(said, value, known)
-        self.problem(f"{said}; use one of {', '.join(known)}")
-        return None

@@ -8,17 +8,33 @@ Tests: tests/unit/policy/test_gate.py.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from omnigraph.diagnostics import shortened
-from omnigraph.errors import ActorRequired, MissingExtra, PolicyDenied, PolicyUndecided
+from omnigraph.errors import (
+    ActorRequired,
+    MissingExtra,
+    PolicyDenied,
+    PolicyInvalid,
+    PolicyUndecided,
+)
 from omnigraph.extras import POLICY, is_installed
 from omnigraph.graph.gate import Action, Request
 from omnigraph.policy.cedar import CedarPolicy
 from omnigraph.policy.document import Policy, PolicyKind, read_policy
+
+if TYPE_CHECKING:
+    from omnigraph.catalog.model import Catalog
+    from omnigraph.policy.visibility import Visibility
+    from omnigraph.read.view import ReadView
+
+KEPT_SCHEMAS: Final = 4
+"""Schemas for which views are kept: those of the newest states, and of some that are read."""
 
 _log = logging.getLogger("omnigraph.policy")
 
@@ -45,6 +61,7 @@ class PolicyGate:
         self.policy = policy
         self._actors = policy.actors
         self._resource = resource
+        self._visibilities: deque[Visibility] = deque(maxlen=KEPT_SCHEMAS)
 
     def __reduce__(self) -> tuple[type[PolicyGate], tuple[Policy, str]]:
         return type(self), (self.policy, self._resource)
@@ -98,6 +115,42 @@ class PolicyGate:
             reason,
         )
         return Decision(actor, action, answer.is_allowed, message, branch, target_branch, rule)
+
+    # -- reading ----------------------------------------------------------------------------
+
+    @property
+    def limits_reads(self) -> bool:
+        """Whether there are read rules."""
+        return bool(self.policy.read_rules)
+
+    def view(self, actor: str | None, catalog: Catalog) -> ReadView:
+        """What an actor sees of a graph with that schema.
+
+        Raises `PolicyUndecided` if a read rule does not fit the schema.
+        """
+        visibility = self.visibility(catalog)
+        if visibility.problems:
+            _log.error("deny read for %a: %a", actor, visibility.problems[0])
+            raise PolicyUndecided(
+                Action.READ.value, "its read rules do not fit the schema; see the server's log"
+            )
+        return visibility.view(actor)
+
+    def check_reads(self, catalog: Catalog) -> None:
+        """Raises `PolicyInvalid` with every read rule that does not fit a schema."""
+        if self.limits_reads and (problems := self.visibility(catalog).problems):
+            raise PolicyInvalid(self.policy.name, problems)
+
+    def visibility(self, catalog: Catalog) -> Visibility:
+        """The read rules on a schema, kept for the schemas that are in use."""
+        for known in self._visibilities:
+            if known.catalog is catalog:
+                return known
+        from omnigraph.policy.visibility import Visibility
+
+        found = Visibility(self.policy, catalog)
+        self._visibilities.append(found)
+        return found
 
     def prepare(self) -> None:
         """Compile the policy now and not with the first decision. Raises `MissingExtra`."""

@@ -7,11 +7,12 @@ an earlier table version is patched with the rows that differ, unless those are 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
+from omnigraph.instruments import looked_up
 from omnigraph.read.columns import (
     DenseColumn,
     HashIndex,
@@ -19,6 +20,7 @@ from omnigraph.read.columns import (
     encode_texts,
     patch_column,
     read_column,
+    read_columns,
 )
 from omnigraph.read.positions import FragmentDiff, Numbering, Positions, diff_fragments
 from omnigraph.storage.scan import ROW_ID
@@ -181,10 +183,24 @@ class CachedColumns:
     def load(self, column: str) -> DenseColumn:
         """A column, decoded now if necessary."""
         found = self.cached(column)
+        looked_up("columns", found=found is not None)
         if found is None:
             found = self._patched_column(column) or read_column(self._numbering, column)
             self._keep("column", column, found)
         return found
+
+    def load_together(self, columns: Iterable[str]) -> None:
+        """Decode columns in one scan, apart from those that follow from an earlier version."""
+        missing = []
+        for column in columns:
+            patched = self._patched_column(column)
+            if patched is None:
+                missing.append(column)
+            else:
+                self._keep("column", column, patched)
+        if missing:
+            for column, found in read_columns(self._numbering, missing).items():
+                self._keep("column", column, found)
 
     def codes(self, column: str) -> TextCodes | None:
         """A text column as dictionary codes; None while it is not decoded."""
@@ -220,6 +236,7 @@ class CachedColumns:
     def text_index(self, column: str) -> TextIndex:
         """The full-text index of a column."""
         found: TextIndex | None = self._cache.get(("texts", *self._identity, column))
+        looked_up("texts", found=found is not None)
         if found is None:
             found = self._patched_text_index(column)
             if found is None and self._stored is not None:

@@ -7,6 +7,7 @@ needs all values. Tests: tests/unit/engine/test_columns.py, test_hash_index.py.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -141,14 +142,20 @@ def _slice(values: pa.Array, first: int, end: int) -> list[pa.Array]:
 
 def read_column(numbering: Numbering, column: str) -> DenseColumn:
     """Decode a whole column of a table version, in position order."""
-    rows = numbering.table.read([column, ROW_ID])
+    return read_columns(numbering, [column])[column]
+
+
+def read_columns(numbering: Numbering, columns: Sequence[str]) -> dict[str, DenseColumn]:
+    """Decode whole columns of a table version, in position order."""
+    rows = numbering.table.read([*columns, ROW_ID])
     row_ids = rows.column(ROW_ID).to_numpy()
-    values = rows.column(column).combine_chunks()
-    if len(row_ids) == numbering.size and np.array_equal(row_ids, numbering.row_ids):
-        return DenseColumn(values)
-    picks = np.full(numbering.size, -1, np.int64)
-    picks[numbering.positions(row_ids)] = np.arange(len(row_ids))
-    return DenseColumn(values.take(pa.array(picks, mask=picks < 0)))
+    found = {column: rows.column(column).combine_chunks() for column in columns}
+    if len(row_ids) != numbering.size or not np.array_equal(row_ids, numbering.row_ids):
+        picks = np.full(numbering.size, -1, np.int64)
+        picks[numbering.positions(row_ids)] = np.arange(len(row_ids))
+        rows_at = pa.array(picks, mask=picks < 0)
+        found = {column: values.take(rows_at) for column, values in found.items()}
+    return {column: DenseColumn(values) for column, values in found.items()}
 
 
 def patch_column(

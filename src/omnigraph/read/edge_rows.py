@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import numpy as np
@@ -215,6 +215,11 @@ class MemberRows(Nodes):
         inverse = np.empty(len(positions), np.int64)
         inverse[np.concatenate(order)] = np.arange(len(positions))
         return pa.concat_arrays(parts).take(pa.array(inverse))
+
+    def read_together(self, names: Iterable[str], positions: Positions) -> dict[str, pa.Array]:
+        for number, (rows, at) in enumerate(self._by_member(positions)):
+            rows.read_together(names, positions[at] - (number << MEMBER_BITS))
+        return {}
 
     def matches(self, predicate: Filter, positions: Positions) -> Mask:
         met = np.zeros(len(positions), np.bool_)

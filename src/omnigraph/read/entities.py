@@ -7,7 +7,7 @@ Tests: tests/behaviour/test_scan.py, test_entities.py, test_blobs.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -66,13 +66,15 @@ def find_type(catalog: Catalog, name: str) -> EntityType:
 class VisibleRows:
     """The rows of one type in one snapshot that a view shows, under property names.
 
-    `shown` is the type without the properties that the view hides.
+    `shown` is the type without the properties that the view hides. With `fragments`, only rows of those
+    fragments are read.
     """
 
     snapshot: Snapshot
     tables: TableStore
     shown: EntityType
     view: ReadView
+    fragments: Collection[int] | None = None
 
     def table(self) -> Table | None:
         """The stored table; None when the snapshot has no rows of the type."""
@@ -96,9 +98,10 @@ class VisibleRows:
         plain = [stored[name] for name in names if name in stored]
         endpoints = (end for end, _ in self._hidden_endpoints())
         read = list(dict.fromkeys([*plain, "id", *endpoints, *row_ids]))
-        for batch in self.with_visible_endpoints(
-            table.scan(read, self.stored_condition(table, wanted))
-        ):
+        scanned = table.scan(
+            read, self.stored_condition(table, wanted), fragment_ids=self.fragments
+        )
+        for batch in self.with_visible_endpoints(scanned):
             if batch.num_rows:
                 found = [_column(self.shown, name, batch, stored.get(name)) for name in names]
                 found += [batch.column(name) for name in row_ids]

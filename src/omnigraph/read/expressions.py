@@ -7,7 +7,8 @@ same rules.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -113,6 +114,23 @@ class Expressions:
                 return _nan_to_null(frame.fused[expression].scores)
             case _:
                 raise AssertionError(f"{type(expression).__name__} has no value for a single row")
+
+    def read_together(self, expressions: Iterable[Expr], frame: Frame) -> Frame:
+        """The frame, after the properties that expressions show were read, those of a variable at once."""
+        shown: dict[str, dict[str, Prop]] = {}
+        for expression in expressions:
+            if isinstance(expression, Prop) and not expression.type.is_blob:
+                shown.setdefault(expression.variable, {})[expression.property] = expression
+        given = dict(frame.given)
+        for variable, props in shown.items():
+            kind = frame.types[variable]
+            if len(props) < 2 or not (isinstance(kind, str | tuple) and kind):
+                continue
+            if variable in frame.columns and frame.unbound(variable) is None:
+                nodes = self._source.entities(kind)
+                found = nodes.read_together(props, frame.columns[variable])
+                given |= {props[name]: values for name, values in found.items()}
+        return replace(frame, given=given) if len(given) > len(frame.given) else frame
 
     # -- text and ranks of variables that may be unbound ------------------------------------
 

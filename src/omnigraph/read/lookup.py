@@ -6,7 +6,7 @@ they are found, and only nodes that the reader may see are found.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +93,10 @@ class LookupNodes(Nodes):
             _, fetched = self._fetched[column]
             at = np.searchsorted(distinct, positions)
         return fetched.take(pa.array(at))
+
+    def read_together(self, names: Iterable[str], positions: Positions) -> dict[str, pa.Array]:
+        """Nothing: what a query reads of a type is known here, and fetched together anyway."""
+        return {}
 
     def positions_of(self, ids: pa.Array) -> Positions:
         """The positions of ids, -1 for ids that no visible node has."""

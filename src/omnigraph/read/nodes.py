@@ -6,7 +6,7 @@ A column wanted for many rows is decoded whole and cached; for few rows only tho
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -137,6 +137,21 @@ class Nodes:
         if self.covers_all(positions):
             return dense.values
         return dense.take(positions)
+
+    def read_together(self, names: Iterable[str], positions: Positions) -> dict[str, pa.Array]:
+        """Read several properties at once: decodes some, and returns the values of the others.
+
+        A read costs about as much for ten columns as for one, on an object store above all.
+        """
+        columns = {name: self.column_name(name) for name in names}
+        missing = {n: c for n, c in columns.items() if c and self._columns.cached(c) is None}
+        if len(missing) < 2:
+            return {}
+        rows = len(positions)
+        few = {n: c for n, c in missing.items() if not self._columns.should_decode(c, rows)}
+        self._columns.load_together(c for n, c in missing.items() if n not in few)
+        found = self._fetch_all(list(few.values()), positions) if few else []
+        return dict(zip(few, found, strict=True))
 
     def dense(self, name: str) -> pa.Array:
         """The values of a property at all positions."""
@@ -301,15 +316,20 @@ class Nodes:
         """The stored column of a property; None if this table version does not have it."""
         is_system = name == "id" or (isinstance(self.declared, EdgeType) and name in ENDPOINTS)
         column = name if is_system else self.declared.properties[name].column
-        return column if column in self.table.schema.names else None
+        return column if self.table.has_column(column) else None
 
     def _fetch(self, column: str, positions: Positions) -> pa.Array:
+        return self._fetch_all([column], positions)[0]
+
+    def _fetch_all(self, columns: Sequence[str], positions: Positions) -> list[pa.Array]:
+        """The values of columns at a few positions."""
         if not len(positions):
-            return self.table.schema.empty_table().column(column).combine_chunks()
+            rows = self.table.schema.empty_table()
+            return [rows.column(column).combine_chunks() for column in columns]
         distinct, inverse = np.unique(positions, return_inverse=True)
-        row_ids = pa.array(self.numbering.row_ids[distinct])
-        rows = self.table.take(row_ids, [column]).column(column).combine_chunks()
-        return rows.take(pa.array(inverse))
+        rows = self.table.take(pa.array(self.numbering.row_ids[distinct]), list(columns))
+        at = pa.array(inverse)
+        return [rows.column(column).combine_chunks().take(at) for column in columns]
 
 
 def _as_numbers(ids: pa.Array | pa.ChunkedArray) -> Positions | None:

@@ -62,7 +62,7 @@ def project_rows(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.T
     if best is not None:
         frame = expressions.ranks.best_fused(best, frame, plan.stop)
     else:
-        ranks = {rank: expressions.fused(rank, frame, plan.stop) for rank in plan.fused_ranks()}
+        ranks = {rank: expressions.fused(rank, frame, plan.stop) for rank in plan.fused_ranks}
         frame = replace(frame, fused=ranks)
     if not plan.is_aggregate:
         frame = _kept(plan, frame, expressions)
@@ -85,7 +85,7 @@ def _kept(plan: ReadPlan, frame: Frame, expressions: Expressions) -> Frame:
 
 def _best_fused(plan: ReadPlan) -> Rrf | None:
     """The only fused rank of a query, if the query wants just the best rows by it."""
-    if len(plan.fused_ranks()) != 1 or not plan.drops_unscored or plan.is_grouped or plan.having:
+    if len(plan.fused_ranks) != 1 or not plan.drops_unscored or plan.is_grouped or plan.having:
         return None
     first = plan.order[0]
     return first.expression if isinstance(first.expression, Rrf) and first.descending else None
@@ -112,8 +112,9 @@ def _projected(plan: ReadPlan, frame: Frame, expressions: Expressions) -> pa.Tab
     if frame.weights is not None:
         frame = _first(frame, plan.stop).expanded()
     frame = _cut(plan, frame)
-    arrays = [expressions.values(column.expression, frame) for column in plan.columns]
-    return _table(plan, arrays)
+    read = [column.expression for column in plan.columns]
+    frame = expressions.read_together(read, frame)
+    return _table(plan, [expressions.values(expression, frame) for expression in read])
 
 
 def _cut(plan: ReadPlan, frame: Frame) -> Frame:

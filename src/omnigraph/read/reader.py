@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.errors import StoreCallFailed
+from omnigraph.instruments import Step, looked_up, timed
 from omnigraph.limits import CACHE_SHARE, COMPILE_CACHE_ENTRIES, RESTRICTED_SCHEMAS
 from omnigraph.plan.arrange import arrange
 from omnigraph.plan.compile import CompiledQuery, QueryCompiler
@@ -33,16 +34,13 @@ from omnigraph.plan.cost import (
 )
 from omnigraph.plan.ir import (
     NOW_PARAMETER,
-    RANKS,
     Bm25,
     Direction,
     EntityId,
     Expr,
     Nearest,
-    Pattern,
     Prop,
     ReadPlan,
-    TextMatch,
     walk,
 )
 from omnigraph.plan.params import bind_host_values, check_names
@@ -100,7 +98,10 @@ class QueryCache:
                 self._compilers.clear()
             found = self._compilers.get(hidden)
             if found is None:
-                found = self._compilers[hidden] = QueryCompiler(view.restrict(catalog))
+                found = self._compilers[hidden] = QueryCompiler(
+                    view.restrict(catalog),
+                    looked_up=lambda found: looked_up("queries", found=found),
+                )
                 if len(self._compilers) > RESTRICTED_SCHEMAS:
                     self._compilers.popitem(last=False)
             self._compilers.move_to_end(hidden)
@@ -142,9 +143,13 @@ class PhysicalPlanCache:
         """
         with self._lock:
             found = self._entries.get(id(plan))
-            if found is not None and found.magnitudes == _magnitudes(found.tables, snapshot):
+            if found is not None and found.magnitudes != _magnitudes(found.tables, snapshot):
+                found = None
+            if found is not None:
                 self._entries.move_to_end(id(plan))
-                return found.physical
+        looked_up("plans", found=found is not None)
+        if found is not None:
+            return found.physical
         sizes = sizes_of(snapshot)
         physical = arrange(plan, sizes, check)
         nodes = {f"node:{name}" for name in node_types(physical.all_steps)}
@@ -325,13 +330,14 @@ class Reader:
         parameters: Mapping[str, Any],
         reports: Reports | None = None,
     ) -> list[pa.Table]:
-        try:
-            return self._attempt(request, physical, parameters, reports)
-        except StoreCallFailed as error:
-            # A cached version cannot be patched if it belonged to a branch that was deleted.
-            if not is_vanished_file(error) or not self._cache.clear():
-                raise
-            return self._attempt(request, physical, parameters, reports)
+        with timed(Step.READ):
+            try:
+                return self._attempt(request, physical, parameters, reports)
+            except StoreCallFailed as error:
+                # A cached version cannot be patched if it belonged to a branch that was deleted.
+                if not is_vanished_file(error) or not self._cache.clear():
+                    raise
+                return self._attempt(request, physical, parameters, reports)
 
     def _attempt(
         self,
@@ -407,7 +413,7 @@ def max_lookup_cost(
     ledger: LookupLedger,
 ) -> float | None:
     """The most that answering by look-ups may cost; None if memory is expected to be faster."""
-    if settings.mode is TraversalMode.CSR or not _is_plain(plan):
+    if settings.mode is TraversalMode.CSR or not plan.is_plain:
         return None
     if settings.mode is TraversalMode.INDEXED:
         return float("inf")
@@ -468,24 +474,10 @@ def small_properties(plan: ReadPlan) -> dict[str, tuple[str, ...]]:
     return {key: tuple(names) for key, names in wanted.items()}
 
 
-def _is_plain(plan: ReadPlan) -> bool:
-    """Whether a read neither searches nor ranks."""
-    found = (part for e in (*_returned(plan), *_compared(plan.pattern)) for part in walk(e))
-    return not any(isinstance(part, (TextMatch, *RANKS)) for part in found)
-
-
 def _returned(plan: ReadPlan) -> Iterator[Expr]:
     """What the results of a read return, test or sort by."""
     for result in plan.all_results:
         yield from result.expressions()
-
-
-def _compared(pattern: Pattern) -> Iterator[Expr]:
-    """The conditions of all filters of a pattern, those of its blocks too."""
-    for condition in pattern.own_filters():
-        yield condition.condition
-    for block in pattern.blocks():
-        yield from _compared(block.inner)
 
 
 def _scores(plan: ReadPlan) -> dict[str, str]:

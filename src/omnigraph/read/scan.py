@@ -47,6 +47,7 @@ def scan_type(
     view: ReadView = ReadView.ALL,
     budget: QueryBudget | None = None,
     cancel: CancelToken | None = None,
+    fragments: Collection[int] | None = None,
 ) -> pa.RecordBatchReader:
     """Stream the rows of a node or edge type. Arguments are checked now, rows are read on demand.
 
@@ -54,7 +55,7 @@ def scan_type(
     Blobs are included only if named, as bytes. `where` is a condition as in a mutation; its parameters take
     the types of the properties they are compared with, and all of them must be in `params`. The default
     budget is unlimited; time between two batches does not count. `cancel` stops the scan from another
-    thread.
+    thread. `fragments` are the only ones to read.
 
     Raises `UnknownType`, `UnknownColumn`, `LanguageError`, `ParameterError` or `InputError`, and
     `QueryBudgetExceeded` or `QueryCancelled` while rows are read.
@@ -62,7 +63,7 @@ def scan_type(
     shown = find_type(view.restrict(snapshot.catalog), type_name)
     names = _chosen_columns(shown, columns)
     wanted = _where_condition(shown, where, params)
-    rows = VisibleRows(snapshot, tables, shown, view)
+    rows = VisibleRows(snapshot, tables, shown, view, fragments)
     batches = _with_blobs(rows, names, wanted)
     if budget is not None or cancel is not None:
         batches = _metered(batches, budget or _UNLIMITED, cancel)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.model import EdgeType, EntityType, NodeType
+from omnigraph.instruments import looked_up
 from omnigraph.limits import INDEX_MIN_ROWS
 from omnigraph.plan.cost import ID_COST, LOOKUP_COST, ROW_COST, SCANNED_COST
 from omnigraph.plan.ir import Direction, Member
@@ -387,6 +388,7 @@ class GraphSource:
         size = sizes[0] if direction is Direction.OUT else sizes[1]
         key = self._edges_key(edge, direction)
         known: _CachedEdges | None = self._cache.get(key)
+        looked_up("edges", found=known is not None)
         found = self._patched(known, table, edge, direction, sizes)
         if found is None:
             other = Direction.IN if direction is Direction.OUT else Direction.OUT

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +10,7 @@ import pyarrow as pa
 
 from omnigraph.language.query.ast import QueryFile
 from omnigraph.language.query.file_settings import SETTINGS
-from omnigraph.language.query.file_statements import Setting, Show
+from omnigraph.language.query.file_statements import Setting, Show, first_word
 from omnigraph.language.query.parse import parse_text
 from omnigraph.language.syntax import Source
 from omnigraph.language.types import PropType, Scalar
@@ -20,9 +19,7 @@ from omnigraph.read.budget import QueryBudget
 if TYPE_CHECKING:
     from omnigraph.read.explain import Explanation
 
-_FIRST_WORD: Final = re.compile(
-    r"(?:\s+|//[^\n]*(?:\n|\Z)|/\*.*?\*/)*(?:explain|branch|show|set|reset)\b", re.DOTALL
-)
+_FIRST_WORDS: Final = frozenset({"explain", "branch", "show", "set", "reset"})
 _TEXT: Final = PropType(Scalar.STRING)
 _LIMITS: Final = {
     "max_rows": "max_rows",
@@ -34,7 +31,7 @@ _LIMITS: Final = {
 
 def leading_statements(source: Source) -> QueryFile | None:
     """The parsed text, if it begins with a setting or with a statement; else None, at no cost."""
-    return parse_text(source) if _FIRST_WORD.match(source.text) else None
+    return parse_text(source) if first_word(source.text) in _FIRST_WORDS else None
 
 
 def chosen_settings(file: QueryFile) -> dict[str, int | str]:

@@ -89,6 +89,27 @@ class ReadView:
             self._compiled[declared.name] = declared, found
         return found
 
+    def shows(self, declared: EntityType, row: Mapping[str, object]) -> bool:
+        """Whether the condition on a type is true of a row, given by properties; those that are missing
+        are null. Raises `InputError`."""
+        predicate = self.predicate(declared)
+        if predicate is None:
+            return True
+        import pyarrow as pa
+
+        from omnigraph.rows.bindings import bound_schema
+        from omnigraph.storage.filters import bind, matches
+
+        schema = bound_schema(declared)
+        for name in row:
+            if name not in declared.columns:
+                raise InputError(f"type {declared.name} has no property '{name}'")
+        try:
+            table = pa.Table.from_pylist([dict(row)], schema=schema)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise InputError(f"not a row of {declared.name}: {error}") from None
+        return bool(matches(bind(predicate, schema), table)[0].as_py())
+
     @property
     def sees_all(self) -> bool:
         return not (self.hides_names or self.rows)

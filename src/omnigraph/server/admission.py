@@ -38,6 +38,7 @@ class Admission:
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
         self._actors: dict[str, _InUse] = {}
+        self.admitted = 0
         self.rejected = 0
 
     @contextmanager
@@ -64,6 +65,7 @@ class Admission:
         if used.bytes + estimate > self._bytes_max:
             self.rejected += 1
             raise TooManyRequests(f"actor in-flight byte budget {self._bytes_max} exceeded")
+        self.admitted += 1
         used.requests += 1
         used.bytes += estimate
         self._actors[name] = used

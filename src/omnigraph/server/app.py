@@ -9,13 +9,14 @@ Tests: tests/server.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -27,7 +28,9 @@ from omnigraph.errors import QueryCancelled, TooManyRequests
 from omnigraph.extras import is_installed
 from omnigraph.server.bodies import BODY_SECONDS, check_content_type, decode_body, read_body
 from omnigraph.server.call import Answer, Call, ServerState, Stream, Write, wants_all_fields
+from omnigraph.server.exchange import UNSTAMPED, Exchange, HttpApi
 from omnigraph.server.graphs import ServedGraph, unknown_graph
+from omnigraph.server.logs import REQUEST_ID, access_log, fields, id_of, request_id
 from omnigraph.server.mcp_endpoint import Caller, McpEndpoint
 from omnigraph.server.openapi import OPENAPI
 from omnigraph.server.problems import HttpProblem, error_answer
@@ -48,17 +51,19 @@ from omnigraph.wire.contracts import (
 )
 from omnigraph.wire.requests import InvokeStoredQueryRequest
 
-access_log = logging.getLogger("omnigraph.server.access")
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
 
-HttpApi = Literal["both", "0.13", "0.7"]
+    from omnigraph.server.tracing import Tracing
+
 READ_THREADS: Final = 32
 WRITE_THREADS: Final = 64
 """Writers of one branch share a turn, so a large number of them can wait together."""
 STREAM_THREADS: Final = 1024
 """Each reader of a stream has one as long as it reads, however slowly; more readers are refused."""
 _HEADER_NAME: Final = HEADER.lower().encode()
+_REQUEST_ID: Final = REQUEST_ID.lower().encode()
 _MISMATCH: Final = "exactly one omnigraph-http-api header with value 0.13 is required"
-_UNSTAMPED: Final = frozenset(["oauthProtectedResource", "metrics"])
 _encoder: Final = msgspec.json.Encoder()
 
 
@@ -72,8 +77,10 @@ class App:
         *,
         http_api: HttpApi = "both",
         body_seconds: float = BODY_SECONDS,
+        tracing: Tracing | None = None,
     ) -> None:
         self.state = state
+        self._tracing = tracing
         self._tokens = tokens
         state.requires_token = state.requires_token or len(tokens) > 0
         self._http_api = http_api
@@ -84,6 +91,10 @@ class App:
         self._streams = ThreadPoolExecutor(STREAM_THREADS, "omnigraph-stream")
         self._streaming = 0
         self._running = 0
+        self._reading = 0
+        state.metrics.watch_inflight("read", lambda: self._reading)
+        state.metrics.watch_inflight("stream", lambda: self._streaming)
+        state.metrics.watch_waiting_reads(lambda: self._young.waiting)
         self._idle = asyncio.Event()
         self._idle.set()
         routes = (*ROUTES, OPENAPI)
@@ -102,6 +113,8 @@ class App:
         """The server has stopped accepting requests, and none is running."""
         if self._mcp is not None:
             await self._mcp.close()
+        if self._tracing is not None:
+            await asyncio.to_thread(self._tracing.close)
 
     async def drained(self) -> None:
         """Refuse new work from now on, and return when everything that runs has ended."""
@@ -125,16 +138,23 @@ class App:
     # -- one request ------------------------------------------------------------------------
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = _Exchange(self._contract_of(scope), self._http_api)
+        exchange = Exchange(self._contract_of(scope), self._http_api)
+        given = next((value for name, value in scope["headers"] if name == _REQUEST_ID), None)
+        exchange.request_id = id_of(given)
+        request_id.set(exchange.request_id)
+        span: AbstractContextManager[Span | None] = nullcontext()
+        if self._tracing is not None:
+            span = self._tracing.request(scope["method"], scope["headers"])
         try:
-            await self._exchanged(scope, receive, send, exchange)
+            with span as exchange.span:
+                await self._exchanged(scope, receive, send, exchange)
         finally:
             self._streaming -= exchange.is_streaming
             if exchange.served is not None:
                 exchange.served.uses.end()
 
     async def _exchanged(
-        self, scope: Scope, receive: Receive, send: Send, exchange: _Exchange
+        self, scope: Scope, receive: Receive, send: Send, exchange: Exchange
     ) -> None:
         began = time.perf_counter()
         request = Request(scope, receive)
@@ -149,22 +169,39 @@ class App:
             all_fields = wants_all_fields(request.headers.get("accept"))
             failed = error_answer(error, exchange.contract, all_fields=all_fields)
             if failed.status == 409 and exchange.served is not None:
-                self.state.counters.add_conflict(exchange.served.id)
+                self.state.metrics.add_conflict(exchange.served.id)
             body = b"" if is_head else _encoder.encode(failed.body)
             response = Response(
                 body, failed.status, exchange.stamped(failed.headers), "application/json"
             )
-        seconds = time.perf_counter() - began
-        self.state.counters.add_request(exchange.operation, response.status_code, seconds)
+        self._note(scope, exchange, response.status_code, time.perf_counter() - began)
+        await response(scope, receive, send)
+
+    def _note(self, scope: Scope, exchange: Exchange, status: int, seconds: float) -> None:
+        """Count and log a request whose answer is about to begin."""
+        self.state.metrics.add_request(exchange.operation, status, seconds)
+        if exchange.span is not None:
+            from omnigraph.server.tracing import describe
+
+            describe(exchange.span, exchange.operation, status, exchange.attributes())
+        method, path = scope["method"], _raw_path(scope).decode("latin-1")
         access_log.info(
-            "%s %s %s %.1fms actor=%s",
-            scope["method"],
-            _raw_path(scope).decode("latin-1"),
-            response.status_code,
+            "%s %s %s %.1fms actor=%s request=%s",
+            method,
+            path,
+            status,
             seconds * 1e3,
             exchange.actor or "-",
+            exchange.request_id,
+            extra=fields(
+                method=method,
+                path=path,
+                route=exchange.operation,
+                status=status,
+                seconds=round(seconds, 6),
+                **exchange.known(),
+            ),
         )
-        await response(scope, receive, send)
 
     def _mcp_graph(self, scope: Scope) -> str | None:
         """The graph whose tools are asked for, if the path is that of the Model Context Protocol."""
@@ -176,7 +213,7 @@ class App:
         return None
 
     async def _answer_mcp(
-        self, graph_id: str, exchange: _Exchange, scope: Scope, receive: Receive, send: Send
+        self, graph_id: str, exchange: Exchange, scope: Scope, receive: Receive, send: Send
     ) -> None:
         exchange.operation = "mcp"
         if self.state.requires_token:
@@ -197,14 +234,14 @@ class App:
             return CONTRACT_07
         return CONTRACT_13 if given == [VERSION_13.encode()] else None
 
-    async def _answer(self, request: Request, exchange: _Exchange) -> Answer | Stream:
+    async def _answer(self, request: Request, exchange: Exchange) -> Answer | Stream:
         match = self._match(request.scope, exchange)
         route = match.route
         exchange.enter(route)
         if route.scope is not RouteScope.PUBLIC:
             if self.state.requires_token:
                 exchange.actor = self._actor_of(request.scope)
-            if exchange.is_mismatch and route.operation not in _UNSTAMPED:
+            if exchange.is_mismatch and route.operation not in UNSTAMPED:
                 raise HttpProblem(400, _MISMATCH, code="api_contract_mismatch")
             if self.state.is_draining:
                 raise HttpProblem(503, "the server is shutting down", code=exchange.draining_code)
@@ -220,12 +257,13 @@ class App:
             headers=_headers(request.scope["headers"]),
             is_head=request.method == "HEAD",
         )
+        exchange.call = call
         kind = route.body_for(exchange.contract.version)
         if kind is not None:
             call.body = await self._body(request, route, kind)
         return await self._run(request, route, call)
 
-    def _match(self, scope: Scope, exchange: _Exchange) -> Match:
+    def _match(self, scope: Scope, exchange: Exchange) -> Match:
         raw = _raw_path(scope)
         if exchange.contract is CONTRACT_13 and not exchange.is_mismatch:
             return self._router_13.find(scope["method"], raw)
@@ -246,7 +284,7 @@ class App:
             raise _unauthorized("invalid bearer token")
         return actor
 
-    def _find_graph(self, graph_id: str | None, exchange: _Exchange) -> None:
+    def _find_graph(self, graph_id: str | None, exchange: Exchange) -> None:
         """The graph of a path, which the exchange uses until it ends; a flat path names none."""
         graphs = self.state.graphs
         if graphs.is_multi:
@@ -281,17 +319,22 @@ class App:
         if route.scope is RouteScope.PUBLIC:
             return _handle(route, call)
         loop = asyncio.get_running_loop()
+        handle = partial(copy_context().run, _handle, route, call)
         if route.is_write:
-            return await loop.run_in_executor(self._writers, _handle, route, call)
+            return await loop.run_in_executor(self._writers, handle)
         # One that waits for an object store leaves the interpreter to others.
         waits = call.served is not None and call.served.is_remote
         with await self._young.begin(counts=not waits) as young:
-            running = loop.run_in_executor(self._readers, _handle, route, call)
+            running = loop.run_in_executor(self._readers, handle)
             young.when_old = partial(self._watch, request, running, call)
+            is_read = route.scope is RouteScope.GRAPH
+            self._reading += is_read
             try:
                 return await running
             except QueryCancelled:
                 raise HttpProblem(400, "the client has closed the connection") from None
+            finally:
+                self._reading -= is_read
 
     def _watch(self, request: Request, running: asyncio.Future[Any], call: Call) -> None:
         """End a read as soon as its client has gone."""
@@ -299,7 +342,7 @@ class App:
         watch.add_done_callback(lambda done: None if done.cancelled() else call.cancel.cancel())
         running.add_done_callback(lambda _: watch.cancel())
 
-    def _response(self, answer: Answer | Stream, exchange: _Exchange, *, is_head: bool) -> Response:
+    def _response(self, answer: Answer | Stream, exchange: Exchange, *, is_head: bool) -> Response:
         headers = exchange.stamped(answer.headers)
         if exchange.successor is not None:
             headers["Deprecation"] = "true"
@@ -324,50 +367,6 @@ class App:
             del response.headers["content-length"]
         response.headers.update(headers)
         return response
-
-
-class _Exchange:
-    """What is known of a request so far, for its response headers."""
-
-    def __init__(self, contract: Contract | None, http_api: HttpApi) -> None:
-        self.is_mismatch = contract is None
-        self.contract = contract or CONTRACT_13
-        self.actor: str | None = None
-        self.served: ServedGraph | None = None
-        self.is_streaming = False
-        self.operation = "unknown"
-        self.successor: str | None = None
-        self._http_api = http_api
-        self._is_public = False
-        self._is_stamped = self.contract is CONTRACT_13
-
-    def enter(self, route: Route) -> None:
-        """The route is found: public ones are stamped whatever was asked for."""
-        self.operation = route.operation
-        self.successor = route.successor
-        self._is_public = route.scope is RouteScope.PUBLIC
-        if self._is_public and self.is_mismatch:
-            self.contract = CONTRACT_07
-        if route.operation in _UNSTAMPED:
-            self._is_stamped = False
-        elif self._is_public:
-            self._is_stamped = self._http_api != "0.7"
-
-    @property
-    def draining_code(self) -> Literal["service_unavailable", "internal"]:
-        return "service_unavailable" if self.contract is CONTRACT_13 else "internal"
-
-    @property
-    def unavailable_code(self) -> Literal["graph_unavailable", "internal"]:
-        return "graph_unavailable" if self.contract is CONTRACT_13 else "internal"
-
-    def stamped(self, headers: Mapping[str, str]) -> dict[str, str]:
-        found = dict(headers)
-        if self._is_stamped:
-            found[HEADER] = VERSION_13
-        if not self._is_public and self._http_api != "0.7":
-            found["Vary"] = HEADER
-        return found
 
 
 def _raw_path(scope: Scope) -> bytes:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.api.graph import open as open_graph
+from omnigraph.api.schema import accepted_catalog
 from omnigraph.config.legacy import LegacyConfig, StoredQueryFile
 from omnigraph.errors import ServerConfigError
 from omnigraph.graph.gate import Gate, OpenGate
@@ -149,7 +150,7 @@ def open_graphs(
         gate = gates.get(graph.id) or (OpenGate() if access is Access.OPEN else ReadsOnly())
         handle = open_graph(graph.uri, policy=gate)
         try:
-            queries[graph.id].require_valid(graph.id, handle.schema.catalog)
+            queries[graph.id].require_valid(graph.id, accepted_catalog(handle))
         except BaseException:
             handle.close()
             raise

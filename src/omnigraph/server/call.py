@@ -17,8 +17,8 @@ from omnigraph.graph.gate import Action, Gate, Request
 from omnigraph.history.commits import WriteResult
 from omnigraph.read.budget import CancelToken, QueryBudget
 from omnigraph.server.admission import Admission
-from omnigraph.server.counters import Counters
 from omnigraph.server.graphs import ServedGraph, ServedGraphs, UnavailableGraph
+from omnigraph.server.metrics import ServerMetrics
 from omnigraph.server.problems import HttpProblem
 from omnigraph.server.uploads import Uploads
 from omnigraph.wire.contracts import ALL_FIELDS, CONTRACT_07, CONTRACT_13, Contract
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 MAIN: Final = "main"
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
+
+SLOW_QUERY_SECONDS: Final = 5.0
+"""Reads that take longer are logged with their plan."""
 
 W = TypeVar("W", bound=WriteResult)
 
@@ -73,6 +76,7 @@ class ServerState:
         source_version: str | None = None,
         requires_token: bool = False,
         cluster: ServingSnapshot | None = None,
+        slow_query_seconds: float = SLOW_QUERY_SECONDS,
     ) -> None:
         self.graphs = graphs
         self.admission = admission or Admission()
@@ -86,7 +90,10 @@ class ServerState:
         self.deployments: Deployments | None = None
         self.is_draining = False
         self.budget = QueryBudget.from_environment()
-        self.counters = Counters()
+        self.slow_query_seconds = slow_query_seconds
+        self.metrics = ServerMetrics()
+        self.metrics.watch_admission(self.admission)
+        self.metrics.watch_open_graphs(lambda: len(self.graphs))
         self.uploads = Uploads()
 
     def install(
@@ -117,6 +124,10 @@ class Call:
     body: Any = None
     is_head: bool = False
     cancel: CancelToken = field(default_factory=CancelToken)
+    branch: str | None = None
+    """The branch that the gate was asked about last."""
+    rows: int | None = None
+    """How many rows the answer has, if it has rows."""
 
     @property
     def is_13(self) -> bool:
@@ -148,6 +159,7 @@ class Call:
         self, action: Action, branch: str | None = None, target_branch: str | None = None
     ) -> None:
         """Raises `PolicyError`."""
+        self.branch = branch
         self.target.gate.check(Request(self.actor, action, branch, target_branch))
 
     def may(
@@ -170,7 +182,7 @@ class Call:
         """Count the commit of a write, if it made one."""
         receipt = done.receipt
         if receipt.graph_commit_id is not None and not receipt.replayed:
-            self.state.counters.add_commit(self.target.id, receipt.operation.value)
+            self.state.metrics.add_commit(self.target.id, receipt.operation.value)
         return done
 
     # -- parameters -------------------------------------------------------------------------

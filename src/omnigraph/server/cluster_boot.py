@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from omnigraph.api.graph import open as open_graph
+from omnigraph.api.schema import accepted_catalog
 from omnigraph.cluster.config import ProviderDeclaration
 from omnigraph.cluster.documents import Diagnostics
 from omnigraph.cluster.serving import ServingGraph, ServingSnapshot, not_ready, read_snapshot
@@ -154,7 +155,7 @@ class Opening:
             queries = registry_of_texts(graph.queries)
             handle = open_graph(graph.uri, policy=gate)
             try:
-                queries.require_valid(graph.id, handle.schema.catalog)
+                queries.require_valid(graph.id, accepted_catalog(handle))
             except BaseException:
                 handle.close()
                 raise
@@ -162,6 +163,9 @@ class Opening:
             return self._blocked(graph, "invalid_configuration", str(error))
         except (StoredQueriesBroken, StoredQueriesInvalid) as error:
             return self._blocked(graph, "invalid_stored_queries", str(error))
+        except PolicyInvalid as error:
+            # Its read rules do not fit the schema.
+            return self._blocked(graph, "invalid_policy", str(error))
         except OmnigraphError as error:
             return self._blocked(graph, "open_failed", str(error))
         except Exception as error:

@@ -17,10 +17,14 @@ import click
 
 from omnigraph._version import __version__
 from omnigraph.errors import GraphNotFound, OmnigraphError, ServerConfigError
+from omnigraph.instruments import Instruments, install
+from omnigraph.server.logs import LOG_FORMATS, LogFormat, configure
 
 if TYPE_CHECKING:
-    from omnigraph.server.app import HttpApi
+    from omnigraph.server.exchange import HttpApi
     from omnigraph.server.graphs import Access
+    from omnigraph.server.metrics import ServerMetrics
+    from omnigraph.server.tracing import Tracing
 
 log = logging.getLogger("omnigraph.server")
 
@@ -28,6 +32,8 @@ DEFAULT_BIND: Final = "127.0.0.1:8080"
 DEFAULT_GRACE_SECONDS: Final = 25
 HTTP_APIS: Final = ("both", "0.13", "0.7")
 _LEVELS: Final = ("debug", "info", "warning", "error")
+OTLP_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+"""Spans are exported if one of these variables names a collector."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -103,6 +109,22 @@ _LEVELS: Final = ("debug", "info", "warning", "error")
     show_default=True,
     help="What to log to standard error.",
 )
+@click.option(
+    "--log-format",
+    envvar="OMNIGRAPH_LOG_FORMAT",
+    type=click.Choice(LOG_FORMATS),
+    default="text",
+    show_default=True,
+    help="Log lines of text, or a JSON document a line.",
+)
+@click.option(
+    "--slow-query-ms",
+    envvar="OMNIGRAPH_SLOW_QUERY_MS",
+    type=click.IntRange(min=0),
+    default=5000,
+    show_default=True,
+    help="Log reads that take longer, with their plan.",
+)
 @click.version_option(__version__, "-v", "--version", message="omnigraph-server %(version)s")
 def command(
     uri: str | None,
@@ -118,15 +140,13 @@ def command(
     reader_timeout_seconds: float,
     spark: bool,
     log_level: str,
+    log_format: LogFormat,
+    slow_query_ms: int,
 ) -> int:
     """Serve the graph at URI, graphs of a project file, or those of a cluster, over HTTP."""
     # No line of the log shows them, and every request writes one or two.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging.basicConfig(
-        level=log_level.upper(),
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
+    configure(log_level, log_format)
     from omnigraph.config.legacy import read_legacy_config
     from omnigraph.extras import SERVER, is_installed
     from omnigraph.server.tokens import read_tokens
@@ -181,8 +201,10 @@ def command(
         shutdown_grace_seconds=shutdown_grace_seconds,
         source_version=settings.source_version,
         cluster=boot.snapshot if isinstance(boot, ClusterBoot) else None,
+        slow_query_seconds=slow_query_ms / 1000,
     )
-    app = App(state, tokens, http_api=http_api, body_seconds=body_timeout_seconds)
+    tracing = observe(state.metrics, os.environ)
+    app = App(state, tokens, http_api=http_api, body_seconds=body_timeout_seconds, tracing=tracing)
     try:
         listener = listen(host, port)
     except OSError as error:
@@ -199,6 +221,30 @@ def command(
     for graph in graphs:
         graph.graph.close()
     return code
+
+
+def observe(metrics: ServerMetrics, environment: Mapping[str, str]) -> Tracing | None:
+    """Listen to the engine from now on; what makes spans, if the environment asks for them."""
+    from omnigraph.extras import TRACING
+
+    listener: Instruments = metrics
+    tracing = None
+    if is_traced(environment):
+        try:
+            from omnigraph.server.tracing import TracedInstruments, Tracing
+        except ImportError:
+            log.warning("no traces: %s", TRACING.missing("exporting traces").message)
+        else:
+            tracing = Tracing()
+            listener = TracedInstruments(metrics, tracing)
+    install(listener)
+    return tracing
+
+
+def is_traced(environment: Mapping[str, str]) -> bool:
+    """Whether the environment names a collector of OpenTelemetry and does not turn traces off."""
+    is_off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    return not is_off and any(environment.get(name, "").strip() for name in OTLP_ENDPOINTS)
 
 
 def classify(*, has_tokens: bool, has_policy: bool, unauthenticated: bool) -> Access:

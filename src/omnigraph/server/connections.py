@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -39,9 +40,16 @@ MAX_HEAD_BYTES: Final = 65_536
 class Connection(HttpToolsProtocol):
     """A connection of uvicorn with limits."""
 
-    def __init__(self, *args: Any, reader_seconds: float = READER_SECONDS, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        reader_seconds: float = READER_SECONDS,
+        when_cut: Callable[[], None] = lambda: None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._reader_seconds = reader_seconds
+        self._when_cut = when_cut
         self._stall: asyncio.TimerHandle | None = None
         self._is_in_head = False
         self._is_in_body = False
@@ -84,6 +92,7 @@ class Connection(HttpToolsProtocol):
             self._look_later(waiting, since)
         else:
             log.warning("cut an answer whose client read nothing for %g seconds", now - since)
+            self._when_cut()
             # A transport that is closed would go on waiting for its reader.
             self.transport.abort()
 

@@ -87,7 +87,8 @@ def serve(
     reader_seconds: float = READER_SECONDS,
 ) -> int:
     """Serve until a signal ends the process; the result is its exit code."""
-    connection = partial(Connection, reader_seconds=reader_seconds)
+    cut = app.state.metrics.add_cut_answer
+    connection = partial(Connection, reader_seconds=reader_seconds, when_cut=cut)
     config = uvicorn.Config(
         app,
         log_config=None,

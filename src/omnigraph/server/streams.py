@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import CancelledError, Executor
+from contextvars import copy_context
 from typing import Final
 
 from omnigraph.server.call import Write
@@ -81,5 +82,5 @@ def streamed(produce: Callable[[Write], None], executor: Executor) -> AsyncItera
     """The parts that `produce` writes, made in a thread of the executor from now on."""
     loop = asyncio.get_running_loop()
     pipe = _Pipe(loop)
-    loop.run_in_executor(executor, pipe.run, produce)
+    loop.run_in_executor(executor, copy_context().run, pipe.run, produce)
     return pipe.parts()

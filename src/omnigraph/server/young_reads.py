@@ -68,6 +68,11 @@ class YoungReads:
         self._watched: dict[YoungRead, None] = {}
         self._is_looking = False
 
+    @property
+    def waiting(self) -> int:
+        """How many reads wait to begin."""
+        return len(self._waiting)
+
     def now(self) -> float:
         return asyncio.get_running_loop().time()
 

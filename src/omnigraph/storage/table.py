@@ -45,7 +45,7 @@ class Table:
     """One version of a table. It never changes; a commit gives a new one."""
 
     __slots__ = (
-        "_contents", "_dataset", "_fragments", "_row_count", "_schema", "_watch", "_written_at",
+        "_contents", "_dataset", "_fragments", "_names", "_row_count", "_schema", "_watch", "_written_at",
         "lineage", "version",
     )  # fmt: skip
 
@@ -60,6 +60,7 @@ class Table:
         self._fragments: tuple[Fragment, ...] | None = None
         self._row_count: int | None = None
         self._schema: pa.Schema | None = None
+        self._names: frozenset[str] | None = None
         self._written_at: datetime | None = None
 
     @property
@@ -69,6 +70,11 @@ class Table:
     @property
     def branch(self) -> str | None:
         return self.lineage.branch
+
+    def has_column(self, name: str) -> bool:
+        if self._names is None:
+            self._names = frozenset(self.schema.names)
+        return name in self._names
 
     @property
     def schema(self) -> pa.Schema:

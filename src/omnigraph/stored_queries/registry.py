@@ -62,6 +62,16 @@ class StoredQuery(Struct, frozen=True):
     def is_mutation(self) -> bool:
         return self.query.is_mutation
 
+    def fits(self, shown: Catalog | None) -> bool:
+        """Whether it names only what a schema has; None is the schema it was checked with."""
+        if shown is None:
+            return True
+        try:
+            compile_checked(self.file, shown, self.query)
+        except LanguageError:
+            return False
+        return True
+
     @property
     def tool_name(self) -> str:
         return self.entry.tool_name or self.entry.name
@@ -117,12 +127,16 @@ class StoredQueries:
             raise StoredQueryNotFound
         return found
 
-    def exposed(self) -> list[CatalogEntry]:
-        """The catalog: the exposed queries by name, with their typed parameters."""
+    def exposed(self, shown: Catalog | None = None) -> list[CatalogEntry]:
+        """The catalog: the exposed queries by name, with their typed parameters.
+
+        `shown` is the schema as the caller sees it, if something of it is hidden. Queries that name
+        what is hidden do not exist then.
+        """
         return [
             catalog_entry(stored.query, stored.tool_name)
             for stored in self
-            if stored.entry.is_exposed
+            if stored.entry.is_exposed and stored.fits(shown)
         ]
 
     def sources(self) -> Sequence[str]:

@@ -15,6 +15,7 @@ from functools import partial
 
 from omnigraph.errors import CommitStateUnknown, OmnigraphError
 from omnigraph.faults import FaultPoint
+from omnigraph.instruments import Step, timed
 from omnigraph.interrupts import uninterrupted
 from omnigraph.side_by_side import both
 from omnigraph.versioning.branches import BranchRef
@@ -108,7 +109,8 @@ class CommitSequence:
         lock. Raises `CommitStateUnknown` for an operation that is left to recovery. After any other
         error nothing of the operation is visible or will be.
         """
-        return uninterrupted(lambda: self._run(operation, lock, endings))
+        with timed(Step.COMMIT):
+            return uninterrupted(lambda: self._run(operation, lock, endings))
 
     def publish_only(
         self, branch: str | None, publication: Publication, lock: HeldLock

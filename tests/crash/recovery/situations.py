@@ -259,7 +259,7 @@ class LosableLocks(WriterLocks):
 
     @contextmanager
     def _hold_process(
-        self, branch: str | None, operation: str, deadline: Deadline
+        self, branch: str | None, operation: str, deadline: Deadline, began: float
     ) -> Iterator[HeldLock]:
         yield HeldLock(operation, ((branch, lambda: self._notices and self.lost.is_set()),))
 

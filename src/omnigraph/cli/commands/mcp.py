@@ -42,7 +42,7 @@ def mcp(context: Context, uri: str | None, branch: str | None, read_only: bool) 
     target = select_graph(uri or settings.base_url, context)
     choices = _Choices(branch or settings.default_branch, read_only)
     if isinstance(target, EmbeddedTarget):
-        with open_graph(target.uri, context, read_only=read_only) as graph:
+        with open_graph(target.uri, context, read_only=read_only, reads_obey=True) as graph:
             asyncio.run(_serve_embedded(graph, context, choices))
     else:
         asyncio.run(_serve_remote(target, context, choices, settings))

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from omnigraph.language.syntax import NOWHERE, Span, Syntax
 
 if TYPE_CHECKING:
     from omnigraph.language.query.ast import Query
+
+
+_IGNORED: Final = re.compile(r"(?:\s+|//[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+
+
+def first_word(text: str) -> str | None:
+    """The word that a text begins with, behind white space and comments; None without one."""
+    # In two steps: as one pattern, a failure would try every way to divide the white space.
+    ignored = _IGNORED.match(text)
+    found = _WORD.match(text, ignored.end() if ignored else 0)
+    return None if found is None else found.group()
 
 
 class Setting(Syntax, frozen=True):

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from omnigraph.api.graph_at import node_documents
 from omnigraph.api.handle import newest_state
-from omnigraph.errors import HeadMoved, UnknownParameter, WrongQueryKind
+from omnigraph.api.schema import restricted_catalog
+from omnigraph.errors import HeadMoved, StoredQueryNotFound, UnknownParameter, WrongQueryKind
 from omnigraph.graph.gate import Action
 from omnigraph.json_structs import described
 from omnigraph.plan.params import JsonParameters
 from omnigraph.read.budget import QueryBudget
 from omnigraph.server.call import ARROW_STREAM, Answer, Call, branch_of, source_text
 from omnigraph.server.handlers.branches import list_as_rows, run_statement
+from omnigraph.server.handlers.slow_queries import report_slow_query
 from omnigraph.server.problems import ConditionFailed, HttpProblem
 from omnigraph.server.statements import BranchStatement, branch_statement
 from omnigraph.wire.contracts import CONTRACT_13
@@ -147,18 +150,25 @@ def _read(
     exact: bool = False,
 ) -> Answer:
     state = state_of(call, branch, snapshot)
-    result, warnings = _bound(
-        call,
-        params,
-        lambda given: state.query(
-            source_text(source),
-            given,
-            name=name,
-            budget=budget or call.state.budget,
-            cancel=call.cancel,
-            exact=exact,
-        ),
-    )
+    began = perf_counter()
+    try:
+        result, warnings = _bound(
+            call,
+            params,
+            lambda given: state.query(
+                source_text(source),
+                given,
+                name=name,
+                budget=budget or call.state.budget,
+                cancel=call.cancel,
+                exact=exact,
+            ),
+        )
+        call.rows = len(result)
+        call.state.metrics.add_rows(call.rows)
+    finally:
+        if (seconds := perf_counter() - began) > call.state.slow_query_seconds:
+            report_slow_query(call, state, source, name, seconds)
     if ARROW_STREAM in call.headers.get("accept", ""):
         return Answer(content=_arrow(result), media_type=ARROW_STREAM)
     objects = _objects(state, result) if call.documents is CONTRACT_13 else {}
@@ -353,7 +363,10 @@ def _wrong_door(path: str) -> HttpProblem:
 def list_queries(call: Call) -> Answer:
     """List the stored queries that are exposed."""
     call.allow(Action.READ, "main")
-    listed = [msgspec.to_builtins(one) for one in call.target.queries.exposed()]
+    listed = [
+        msgspec.to_builtins(one)
+        for one in call.target.queries.exposed(restricted_catalog(call.graph))
+    ]
     return Answer(msgspec.convert({"queries": listed}, described(QueriesCatalogOutput)))
 
 
@@ -376,6 +389,9 @@ def invoke_if(call: Call) -> Answer:
 def _invoke(call: Call, expected: str | None) -> Answer:
     name = call.path["name"]
     stored = call.target.queries.invocable(name, call.actor, call.target.gate)
+    if not stored.fits(restricted_catalog(call.graph)):
+        # Its errors would name what is hidden from the caller.
+        raise StoredQueryNotFound
     body: InvokeStoredQueryRequest = call.body or InvokeStoredQueryRequest()
     if body.expect_mutation is not None and body.expect_mutation != stored.is_mutation:
         kind = "mutation" if stored.is_mutation else "read"

@@ -18,7 +18,7 @@ from omnigraph.graph.gate import Action, Request
 from omnigraph.history.commits import from_micros
 from omnigraph.json_structs import described
 from omnigraph.server.call import MAIN, Answer, Call, branch_of, source_text
-from omnigraph.server.counters import MEDIA_TYPE, series
+from omnigraph.server.metrics import MEDIA_TYPE
 from omnigraph.server.problems import HttpProblem
 from omnigraph.versioning.rows import FORMAT_STAMP
 from omnigraph.wire import documents07 as v07
@@ -89,17 +89,9 @@ def _readiness(
 
 
 def metrics(call: Call) -> Answer:
-    """Show the counters of the server for Prometheus."""
-    state = call.state
-    lines = state.counters.lines(with_graphs=_may_list(call))
-    running = {'kind="write"': state.admission.running}
-    lines += series("omnigraph_inflight", "gauge", "Requests in progress.", running)
-    rejected = {"": state.admission.rejected}
-    name = "omnigraph_admission_rejected_total"
-    lines += series(name, "counter", "Writes refused with 429.", rejected)
-    lines += series("omnigraph_open_graphs", "gauge", "Open graphs.", {"": len(state.graphs)})
-    text = "\n".join(lines) + "\n"
-    return Answer(content=text.encode(), media_type=MEDIA_TYPE)
+    """Show the metrics of the server for Prometheus."""
+    content = call.state.metrics.text(with_graphs=_may_list(call))
+    return Answer(content=content, media_type=MEDIA_TYPE)
 
 
 def _may_list(call: Call) -> bool:

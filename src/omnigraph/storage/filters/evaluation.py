@@ -126,10 +126,12 @@ def select(predicate: Filter, rows: pa.Table) -> pa.Table:
 def matches(bound: Bound, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
     """For every row whether a bound predicate is true; never null."""
     match bound:
+        case All(()) | Any(()):
+            return pa.array(np.full(rows.num_rows, isinstance(bound, All)))
         case All(parts):
-            return functools.reduce(pc.and_, (matches(p, rows) for p in parts), _all(rows, True))
+            return functools.reduce(pc.and_, (matches(part, rows) for part in parts))
         case Any(parts):
-            return functools.reduce(pc.or_, (matches(p, rows) for p in parts), _all(rows, False))
+            return functools.reduce(pc.or_, (matches(part, rows) for part in parts))
         case Tested(columns, test, negated):
             there = {name: _array(rows.column(at)) for name, at in columns if at is not None}
             found = test.evaluate(there, rows.num_rows)
@@ -213,10 +215,6 @@ def _texts(column: pa.Array) -> pa.Array:
 
 def _zero(kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(0.0, kind)
-
-
-def _all(rows: pa.Table | pa.RecordBatch, answer: bool) -> pa.BooleanArray:
-    return pa.array(np.full(rows.num_rows, answer))
 
 
 def _array(column: pa.Array | pa.ChunkedArray) -> pa.Array:

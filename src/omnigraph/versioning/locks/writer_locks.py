@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Final, assert_never
 
 from omnigraph.errors import BranchLockLost
 from omnigraph.faults import declare
+from omnigraph.instruments import Step, took
 from omnigraph.settings import read_settings
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.uris import GraphRoot
@@ -120,11 +122,13 @@ class WriterLocks:
         `wait_ms` is how long that is, 0 to take it only if it is free at once; without it
         `OMNIGRAPH_LOCK_WAIT_MS` decides.
         """
+        began = perf_counter()
         deadline = Deadline.after(self._wait_ms if wait_ms is None else wait_ms)
         with PROCESS_QUEUES.join(self._queue(branch), operation) as place:
             if not place.wait(deadline.remaining_s()):
+                took(Step.LOCK_WAIT, perf_counter() - began)
                 raise still_locked(branch, operation, self._holder(branch))
-            with self._hold_process(branch, operation, deadline) as lock:
+            with self._hold_process(branch, operation, deadline, began) as lock:
                 yield lock
 
     @contextmanager
@@ -135,25 +139,35 @@ class WriterLocks:
 
         None if that is done. Raises `BranchLocked` after waiting too long.
         """
+        began = perf_counter()
         deadline, key = Deadline.after(self._wait_ms), self._queue(branch)
         with PROCESS_QUEUES.join(key, operation, offer) as place:
             has_waited = not place.wait(deadline.remaining_s())
             if has_waited:
                 PROCESS_QUEUES.leave(key, place)
+            if place.is_done or has_waited:
+                took(Step.LOCK_WAIT, perf_counter() - began)
             if place.is_done:
                 yield None
                 return
             if has_waited:
                 raise still_locked(branch, operation, self._holder(branch))
-            with self._hold_process(branch, operation, deadline) as lock:
+            with self._hold_process(branch, operation, deadline, began) as lock:
                 yield SharedTurn(lock, key)
 
     @contextmanager
     def _hold_process(
-        self, branch: str | None, operation: str, deadline: Deadline
+        self, branch: str | None, operation: str, deadline: Deadline, began: float
     ) -> Iterator[HeldLock]:
-        """Hold the lock that other processes see, for the writer at the head of the queue."""
-        with self._processes.hold(branch, operation, deadline) as hold:
+        """Hold the lock that other processes see, for the writer at the head of the queue.
+
+        `began` is when the writer began to wait.
+        """
+        with ExitStack() as stack:
+            try:
+                hold = stack.enter_context(self._processes.hold(branch, operation, deadline))
+            finally:
+                took(Step.LOCK_WAIT, perf_counter() - began)
             AFTER_ACQUIRE.hit(branch=branch)
             parts = ((branch, hold.is_lost),)
             yield HeldLock(operation, parts, hold.undisturbed, hold.left)

@@ -23,6 +23,7 @@ from omnigraph.errors import (
     StoreCallFailed,
     TableMissing,
 )
+from omnigraph.instruments import Event, Step, count, timed
 from omnigraph.storage.indexes import damaged_indexes
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
@@ -173,7 +174,9 @@ class Recovery:
         for sidecar, home in zip(readable, self._homes(readable), strict=True):
             if home != branch:
                 continue
-            found = self._resolve(sidecar, branch, _operations(names), lock)
+            with timed(Step.RECOVER):
+                found = self._resolve(sidecar, branch, _operations(names), lock)
+            count(Event.RECOVERY, "resolved" if found is None else "quarantined")
             if found is None:
                 resolved += 1
             else:
