@@ -296,6 +296,19 @@ def small():
         pytest.param(
             "$m $p: shortest <knows | likes>{1,4} $o", "$p.nodes, $p.edges", "", id="shortest any"
         ),
+        pytest.param("$m $p: shortest likes{1,4} $o", "$m, $o, $p.length", "", id="only lengths"),
+        pytest.param(
+            '$m: A { k: "c" }  $o: A  $o.i >= 0  $m $p: shortest <likes>{1,4} $o',
+            "$o, $p.length, $p.cost",
+            "",
+            id="lengths between",
+        ),
+        pytest.param(
+            "$m: A  $o: A  count { $m $p: shortest likes{1,3} $o  size($p.nodes) > 2 } = 1",
+            "$m, $o",
+            "",
+            id="nodes of a path inside a block",
+        ),
         pytest.param(
             '$o: A { k: "d" }  $m $p: shortest <likes>{1,4} $o',
             "$p.nodes, $p.edges",

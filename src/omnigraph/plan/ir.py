@@ -6,7 +6,7 @@ the types the checker found. Mutations are in `omnigraph.plan.changes`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from functools import cached_property
 from typing import Final
@@ -538,10 +538,27 @@ class ReadPlan(Struct, frozen=True, dict=True):
         found = (part for e in (*returned, *_compared(self.pattern)) for part in walk(e))
         return not any(isinstance(part, (TextMatch, *RANKS)) for part in found)
 
+    @cached_property
+    def spelled_paths(self) -> frozenset[str]:
+        """The path variables whose nodes or edges are read, not only lengths or costs."""
+        returned = (e for result in self.all_results for e in result.expressions())
+        found = _with_blocks((*returned, *_compared(self.pattern)))
+        fields = (part for part in found if isinstance(part, SystemField))
+        return frozenset(part.variable for part in fields if part.field in ("nodes", "edges"))
+
     @property
     def drops_unscored(self) -> bool:
         """A rank as first order key keeps only rows that have a score."""
         return bool(self.order) and self.order[0].is_rank
+
+
+def _with_blocks(expressions: Iterable[Expr]) -> Iterator[Expr]:
+    """All parts of expressions, those inside of blocks too."""
+    for part in (part for expression in expressions for part in walk(expression)):
+        yield part
+        if isinstance(part, BlockValue):
+            argument = () if part.argument is None else (part.argument,)
+            yield from _with_blocks((*argument, *_compared(part.block.inner)))
 
 
 def _compared(pattern: Pattern) -> Iterator[Expr]:

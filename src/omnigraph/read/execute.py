@@ -89,7 +89,7 @@ def execute_read(
 ) -> list[pa.Table]:
     """The results of a read: one column per projection, in the types of the language."""
     expressions = Expressions(source, parameters)
-    executor = Executor(source, expressions, meter, report)
+    executor = Executor(source, expressions, meter, plan.spelled_paths, report)
     found = executor.run_until(physical.steps, physical.enough)
     executor.run(physical.values, found)
     unbounded = any(not r.is_grouped and r.limit is None for r in plan.all_results)
@@ -105,13 +105,14 @@ class Executor:
         source: GraphSource,
         expressions: Expressions,
         meter: Meter,
+        spelled_paths: frozenset[str],
         report: Callable[[StepReport], None] | None = None,
     ) -> None:
         self._source = source
         self._expressions = expressions
         self._meter = meter
         self._expander = Expander(source, meter)
-        self._routes = RouteSearch(source, self._expander, meter)
+        self._routes = RouteSearch(source, self._expander, meter, spelled_paths)
         self._values = BlockValues(self.run, self._solutions, expressions)
         expressions.blocks = self._values
         self._report = report

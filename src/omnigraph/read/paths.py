@@ -181,10 +181,11 @@ def fewest_edges(
     found: LabelList,
     *,
     backwards: bool = False,
+    spelled: bool = True,
 ) -> Iterator[Ends]:
     """All nodes whose shortest distance from a start is within bounds, layer by layer.
 
-    A start is never its own end.
+    A start is never its own end. Unless paths are `spelled`, any of equal paths may be found.
     """
     low, high = bounds
     frontier = Frontier.around(starts, found)
@@ -206,7 +207,8 @@ def fewest_edges(
         if depth >= low:
             yield Ends(frontier.starts, nodes, labels)
         if depth < high:
-            frontier = _ranked(frontier, parents, order, backwards=backwards)
+            if spelled:
+                frontier = _ranked(frontier, parents, order, backwards=backwards)
             seen = np.sort(np.concatenate([seen, keys]))
 
 
@@ -221,13 +223,16 @@ class Meeting:
         check: Check,
         ends: tuple[Positions, Positions],
         bounds: tuple[int, int],
+        *,
+        spelled: bool = True,
     ) -> None:
-        """`ends` are the starts and the ends of distinct pairs."""
+        """`ends` are the starts and the ends of distinct pairs. Not `spelled`, paths only have lengths."""
         self._follow = (out, back)
         self._order = order
         self._check = check
         self._ends = ends
         self._low, self._high = bounds
+        self._spelled = spelled
 
     def run(self, found: LabelList) -> tuple[Positions, Positions]:
         """The pairs that are joined within the bounds, and the labels of their paths."""
@@ -245,7 +250,11 @@ class Meeting:
                 done = sorted_distinct(met >> 32)
                 if distance >= self._low:
                     pairs.append(done)
-                    labels.append(self._spell(done, met, sides, found))
+                    if self._spelled:
+                        labels.append(self._spell(done, met, sides, found))
+                    else:
+                        none = np.zeros(len(done), np.int64)
+                        labels.append(found.append(self._ends[1][done], none - 1, none + distance))
                 sides = [side.without(done) for side in sides]
             # A pair with an exhausted side has no path.
             alive = [sorted_distinct(side.last >> 32) for side in sides]

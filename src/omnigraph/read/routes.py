@@ -110,7 +110,11 @@ class FoundPaths:
 class RouteSearch:
     """Runs the shortest traversals of one query."""
 
-    def __init__(self, source: GraphSource, expander: Expander, meter: Meter) -> None:
+    def __init__(
+        self, source: GraphSource, expander: Expander, meter: Meter, spelled: frozenset[str]
+    ) -> None:
+        """`spelled` are the path variables whose nodes or edges are read."""
+        self._spelled = spelled
         self._source = source
         self._expander = expander
         self._meter = meter
@@ -170,6 +174,7 @@ class RouteSearch:
                 (hop.low, hop.high),
                 labels,
                 backwards=step.backwards,
+                spelled=step.path in self._spelled,
             )
         )
         none = np.empty(0, np.int64)
@@ -211,6 +216,7 @@ class RouteSearch:
                 self._check,
                 (starts, ends),
                 (hop.low, hop.high),
+                spelled=step.path in self._spelled,
             )
             numbers, labels = meeting.run(found)
         label_of = np.full(len(pairs), -1, np.int64)

@@ -117,6 +117,49 @@ def test_the_first_of_the_shortest_paths_between_pairs(edges, pairs, bounds, ord
         if path is not None:
             expected[number] = path[0]
     assert shown == expected
+    # Without spelling, the lengths are the same.
+    plain = LabelList()
+    again = Meeting(
+        follower(edges),
+        follower(edges, back=True),
+        column(order).__getitem__,
+        lambda rows: None,
+        ends,
+        bounds,
+        spelled=False,
+    )
+    numbers, labels = again.run(plain)
+    lengths = dict(zip(numbers.tolist(), plain.labels.lengths[labels].tolist(), strict=True))
+    assert lengths == {number: len(path) - 1 for number, path in expected.items()}
+    assert plain.labels.nodes[labels].tolist() == ends[1][numbers].tolist()
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@given(EDGES, st.lists(NODES, max_size=3, unique=True), BOUNDS)
+def test_lengths_alone_need_no_order_of_paths(backwards, edges, starts, bounds):
+    found = LabelList()
+    layers = fewest_edges(
+        follower(edges, back=backwards),
+        lambda nodes: pytest.fail("ids are not wanted"),
+        lambda rows: None,
+        column(starts),
+        bounds,
+        found,
+        backwards=backwards,
+        spelled=False,
+    )
+    seen: dict[tuple[int, int], int] = {}
+    for layer in layers:
+        keys = zip(layer.starts.tolist(), layer.nodes.tolist(), strict=True)
+        seen |= dict(zip(keys, found.labels.lengths[layer.labels].tolist(), strict=True))
+    expected = {}
+    for number, start in enumerate(starts):
+        for other in range(SIZE):
+            source, target = (other, start) if backwards else (start, other)
+            path = best(edges, source, bounds, range(SIZE), weighted=False).get(target)
+            if path is not None:
+                expected[number, other] = len(path[0]) - 1
+    assert seen == expected
 
 
 @pytest.mark.parametrize("backwards", [False, True])
