@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from types import SimpleNamespace
+from typing import Any
 
 from omnigraph.api.graph import init
 from omnigraph.load import spark_load
@@ -70,7 +71,8 @@ def test_progress_never_goes_back():
 
 
 def test_a_session_without_a_context_has_no_groups():
-    with named_job(SimpleNamespace(), "load", "g", 1):
+    remote: Any = SimpleNamespace()
+    with named_job(remote, "load", "g", 1):
         pass
 
 

@@ -245,12 +245,12 @@ class Loader:
                 spark_load.finish(
                     lambda: made.snapshot_of(made.manifest.at(branch.physical, sequence))
                 )
-        note = _note(options, staged)
+        loaded = _note(options, staged)
         if spark_load is None:
-            return Loaded(commit, note, replayed=False)
+            return Loaded(commit, loaded, replayed=False)
         stages = tuple(StageFigures(job.name, job.tasks, job.seconds) for job in jobs)
         held = request.lock_time.seconds
-        return Loaded(commit, note, False, "spark", stages, held)
+        return Loaded(commit, loaded, False, "spark", stages, held)
 
     def _frames(self, options: LoadOptions) -> SparkFrames:
         """Stages Spark data frames, should the load have any."""
