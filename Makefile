@@ -26,7 +26,15 @@ demo: ## Show what the product does today
 
 .PHONY: test
 test: install ## Run the tests, without the slow ones
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not browser" $(ARGS)
+
+.PHONY: test-browser
+test-browser: install ## Run the tests of the explorer in Chromium
+	@tools/test-browser.sh $(ARGS)
+
+.PHONY: explorer
+explorer: ## Build the explorer's page into the package (needs Node and npm)
+	cd explorer && npm ci --ignore-scripts --no-audit --no-fund && npx tsc --noEmit && node build.mjs
 
 .PHONY: test-slow
 test-slow: install ## Run the slow tests alone
@@ -34,12 +42,12 @@ test-slow: install ## Run the slow tests alone
 
 .PHONY: test-random
 test-random: install ## Run the tests with random examples, others each time
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --hypothesis-profile=new $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not browser" --hypothesis-profile=new $(ARGS)
 
 .PHONY: coverage
 coverage: install ## Run the tests and print which lines of the package they run
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto --dist loadfile -m "not slow" $(ARGS)
+	$(BIN)/coverage run -m pytest -n auto --dist loadfile -m "not slow and not browser" $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

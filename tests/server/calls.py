@@ -78,6 +78,7 @@ def _calls() -> Iterable[Call]:
     yield Call("listGraphs", ((Action.GRAPH_LIST, None, None),))
     yield Call("discoverGraphs", status=403)
     yield Call("getCaller", denied=200)
+    yield Call("getSession", ((Action.GRAPH_LIST, None, None),), denied=200)
     yield Call("metrics", ((Action.GRAPH_LIST, None, None),), denied=200)
 
     # -- the cluster, which the server of these calls does not have (test_deployments.py) ----
@@ -107,6 +108,13 @@ def _calls() -> Iterable[Call]:
     old = {"query_source": LIB, "query_name": READ, "branch": "<branch>"}
     yield Call("read", (on_branch,), body=old)
     yield Call("explain", (on_branch,), body=read)
+    yield Call("check", (on_branch,), body={"query": LIB, "branch": "<branch>"})
+    told: tuple[Asked, ...] = (
+        on_branch,
+        (Action.CHANGE, "<branch>", None),
+        (Action.BRANCH_MERGE, "<branch>", "main"),
+    )
+    yield Call("getPermissions", told, query={"branch": "<branch>"}, denied=200)
     yield Call("list_queries", ((R, "main", None),))
     invoked: Asked = (Action.INVOKE_QUERY, None, None)
     yield Call(

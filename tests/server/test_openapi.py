@@ -130,7 +130,7 @@ def test_every_route_needs_a_token_or_is_public_on_purpose():
 def test_every_writing_method_is_a_write_or_reads_on_purpose():
     reading = {route.path for route in ROUTES if route.method != "GET" and not route.is_write}
     assert reading == {
-        "/query", "/read", "/explain", "/scan", "/schema/plan", "/export", "/diff",
+        "/query", "/read", "/explain", "/check", "/scan", "/schema/plan", "/export", "/diff",
         "/changes/baseline", "/cluster/plan",
         "/runs/{run_id}/abort", "/runs/{run_id}/publish",
     }  # fmt: skip

@@ -257,6 +257,7 @@ _ENTRIES = (
     CommandEntry(
         "cluster force-unlock", "cluster", Plane.CONTROL, "Remove the lock of a dead command."
     ),
+    CommandEntry("explore", "explore", Plane.DATA, "Show a graph in the browser."),
     CommandEntry("mcp", "mcp", Plane.DATA, "Serve a graph to an agent over MCP."),
     CommandEntry("queries list", "queries", Plane.SESSION, "List stored queries."),
     CommandEntry("policy validate", "policy", Plane.SESSION, "Validate a policy file."),

@@ -117,6 +117,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "omnigraph lint --query team.gq --schema team.pg",
         "omnigraph lint team.omni --query team.gq",
     ),
+    "explore": (
+        "omnigraph explore team.omni",
+        "omnigraph explore team.omni --read-only --no-browser",
+    ),
     "mcp": (
         "omnigraph mcp team.omni --as claude",
         "omnigraph mcp --server https://host:8080 --read-only",

@@ -29,6 +29,7 @@ from omnigraph.extras import is_installed
 from omnigraph.server.bodies import BODY_SECONDS, check_content_type, decode_body, read_body
 from omnigraph.server.call import Answer, Call, ServerState, Stream, Write, wants_all_fields
 from omnigraph.server.exchange import UNSTAMPED, Exchange, HttpApi
+from omnigraph.server.explorer import EXPLORER
 from omnigraph.server.graphs import ServedGraph, unknown_graph
 from omnigraph.server.logs import REQUEST_ID, access_log, fields, id_of, request_id
 from omnigraph.server.mcp_endpoint import Caller, McpEndpoint
@@ -97,7 +98,7 @@ class App:
         state.metrics.watch_waiting_reads(lambda: self._young.waiting)
         self._idle = asyncio.Event()
         self._idle.set()
-        routes = (*ROUTES, OPENAPI)
+        routes = (*ROUTES, OPENAPI, *EXPLORER)
         is_multi = state.graphs.is_multi
         self._router_07 = Router(_of(routes, ONLY_07), is_nested=is_multi)
         self._router_13 = Router(_of(routes, ONLY_13), is_nested=True)

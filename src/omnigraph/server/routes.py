@@ -150,6 +150,11 @@ ROUTES: Final = (
         scope=Scope.SERVER, contracts=ONLY_07, action="none; a token if the server has tokens",
     ),
     Route(
+        "GET", "/session", "getSession", "management", state.session, v13.SessionOutput,
+        scope=Scope.SERVER, contracts=ONLY_13,
+        action="none; graphs of several are shown with `graph_list`",
+    ),
+    Route(
         "GET", "/metrics", "metrics", "management", state.metrics, media="text/plain",
         scope=Scope.SERVER, action="none; names of graphs are shown with `graph_list`",
     ),
@@ -191,6 +196,11 @@ ROUTES: Final = (
     Route(
         "POST", "/explain", "explain", "queries", queries.explain, v07.ExplainOutput,
         body=requests.ExplainRequest, statuses=(400, 403, 404), action="`read(branch)`",
+    ),
+    Route(
+        "POST", "/check", "check", "queries", queries.check, v13.CheckOutput,
+        body=requests.CheckRequest, statuses=(400, 403, 404), contracts=ONLY_13,
+        action="`read(branch)`",
     ),
     Route(
         "GET", "/queries", "list_queries", "queries", queries.list_queries,
@@ -265,6 +275,13 @@ ROUTES: Final = (
         action="as `/load`",
     ),
     # -- state --------------------------------------------------------------------------
+    Route(
+        "GET", "/permissions", "getPermissions", "management", state.permissions,
+        v13.PermissionsOutput, contracts=ONLY_13,
+        query=(_BRANCH, QueryParameter("target", "branch to merge into; `main` without it")),
+        statuses=(400,),
+        action="`read(branch)`, `change(branch)`, `branch_merge(branch, target)`; the answer tells",
+    ),
     Route(
         "GET", "/snapshot", "getSnapshot", "snapshots", state.snapshot,
         v07.SnapshotOutput, v13.SnapshotOutput,

@@ -14,7 +14,7 @@ from omnigraph.wire.documents07 import (
     Rows,
     WrittenCommitOutput,
 )
-from omnigraph.wire.errors import ErrorOutput13
+from omnigraph.wire.errors import DiagnosticOutput, ErrorOutput13
 
 EntityKind = Literal["node", "edge"]
 
@@ -225,3 +225,48 @@ class BaselineOutput(Struct, frozen=True, kw_only=True):
     """The last line of a baseline."""
 
     baseline: BaselineHandshake
+
+
+# -- what a page that shows a graph asks first ----------------------------------------------
+
+
+class SessionOutput(Struct, frozen=True, kw_only=True):
+    """Who the caller is, and the graphs to choose from: those that the caller may list."""
+
+    actor_id: str | None
+    version: str
+    graphs: list[str]
+
+
+class PermissionsOutput(Struct, frozen=True, kw_only=True):
+    """What the policy allows the caller: on `branch`, and a merge of it into `target`."""
+
+    actor_id: str | None
+    branch: str
+    target: str
+    read: bool
+    change: bool
+    merge: bool
+
+
+class CheckedParamOutput(Struct, frozen=True, kw_only=True):
+    """A declared parameter. `type` is as the query writes it."""
+
+    name: str
+    type: str
+    has_default: bool
+
+
+class CheckedQueryOutput(Struct, frozen=True, kw_only=True):
+    """A query of a checked text."""
+
+    name: str
+    mutation: bool
+    params: list[CheckedParamOutput]
+
+
+class CheckOutput(Struct, frozen=True, kw_only=True):
+    """The queries of a text, and what is wrong with it."""
+
+    queries: list[CheckedQueryOutput]
+    diagnostics: list[DiagnosticOutput]

@@ -77,6 +77,14 @@ class ExplainRequest(Struct, frozen=True, kw_only=True):
     exact: bool = False
 
 
+class CheckRequest(Struct, frozen=True, kw_only=True):
+    """A text of queries to check against the schema of a branch or commit."""
+
+    query: str
+    branch: str | None = None
+    snapshot: str | None = None
+
+
 class ScanRequest(Struct, frozen=True, kw_only=True):
     """Rows of one type as an Arrow stream; without `columns` all of them but blobs."""
 

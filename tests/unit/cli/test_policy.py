@@ -54,7 +54,7 @@ NOT_ASKED = {
     "queries validate", "queries list", "policy validate", "policy test", "policy explain",
     "profile list", "profile show", "config migrate", "spark warm", "completion", "bisect",
     # Their writes are calls of the graph, in the name of the actor.
-    "shell", "mcp",
+    "shell", "mcp", "explore",
     # They work on storage, as its owner.
     "cluster validate", "cluster plan", "cluster apply", "cluster approve", "cluster status",
     "cluster observe", "cluster refresh", "cluster import", "cluster force-unlock",

@@ -16,6 +16,9 @@ from omnigraph.api.schema import restricted_catalog
 from omnigraph.errors import HeadMoved, StoredQueryNotFound, UnknownParameter, WrongQueryKind
 from omnigraph.graph.gate import Action
 from omnigraph.json_structs import described
+from omnigraph.language.query.parse import parse_queries
+from omnigraph.language.syntax import Source
+from omnigraph.plan.lint import lint_queries
 from omnigraph.plan.params import JsonParameters
 from omnigraph.read.budget import QueryBudget
 from omnigraph.server.call import ARROW_STREAM, Answer, Call, branch_of, source_text
@@ -25,9 +28,12 @@ from omnigraph.server.problems import ConditionFailed, HttpProblem
 from omnigraph.server.statements import BranchStatement, branch_statement
 from omnigraph.wire.contracts import CONTRACT_13
 from omnigraph.wire.documents07 import ExplainOutput, QueriesCatalogOutput, WarningOutput
+from omnigraph.wire.documents13 import CheckedParamOutput, CheckedQueryOutput, CheckOutput
+from omnigraph.wire.errors import DiagnosticOutput
 from omnigraph.wire.requests import (
     BudgetRequest,
     ChangeRequest,
+    CheckRequest,
     ExplainRequest,
     InvokeStoredQueryRequest,
     MutateRequest,
@@ -136,6 +142,38 @@ def explain(call: Call) -> Answer:
     )
     flat = {"looks_up": found.looks_up, "steps": msgspec.to_builtins(found.steps)}
     return Answer(msgspec.convert(found.to_json() | flat, described(ExplainOutput)))
+
+
+def check(call: Call) -> Answer:
+    """Check a text of queries against the schema, without running it."""
+    body: CheckRequest = call.body
+    state = state_of(call, body.branch, body.snapshot)
+    source = Source("<query>", body.query)
+    found = lint_queries(source, state.catalog)
+    wrong = [one.diagnostic for one in found.findings] + [one.diagnostic for one in found.results]
+    listed = parse_queries(source).queries if found.results else ()
+    return Answer(
+        CheckOutput(
+            queries=[
+                CheckedQueryOutput(
+                    name=query.name.text,
+                    mutation=query.is_mutation,
+                    params=[
+                        CheckedParamOutput(
+                            name=one.name,
+                            type=one.type.type.display,
+                            has_default=one.default is not None,
+                        )
+                        for one in query.parameters
+                    ],
+                )
+                for query in listed
+            ],
+            diagnostics=[
+                msgspec.convert(one.to_json(), described(DiagnosticOutput)) for one in wrong if one
+            ],
+        )
+    )
 
 
 def _read(

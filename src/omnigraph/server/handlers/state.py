@@ -13,7 +13,7 @@ from omnigraph.api.graph_at import entity_document
 from omnigraph.api.handle import newest_state
 from omnigraph.catalog.migrate.report import step_lines
 from omnigraph.catalog.model import Catalog, EdgeType
-from omnigraph.errors import EntityNotFound, PolicyError, QueriesBroken
+from omnigraph.errors import EntityNotFound, PolicyError, PolicyUndecided, QueriesBroken
 from omnigraph.graph.gate import Action, Request
 from omnigraph.history.commits import from_micros
 from omnigraph.json_structs import described
@@ -110,6 +110,22 @@ def caller(call: Call) -> Answer:
     return Answer(v07.CallerOutput(actor_id=call.actor))
 
 
+def session(call: Call) -> Answer:
+    """Show the actor of the caller's token, and the graphs to choose from."""
+    state = call.state
+    is_listed = not state.graphs.is_multi
+    if state.server_gate is not None and state.graphs.is_multi:
+        try:
+            state.server_gate.check(Request(call.actor, Action.GRAPH_LIST))
+            is_listed = True
+        except PolicyUndecided:
+            raise
+        except PolicyError:
+            is_listed = False
+    graphs = sorted(served.id for served in state.graphs) if is_listed else []
+    return Answer(v13.SessionOutput(actor_id=call.actor, version=__version__, graphs=graphs))
+
+
 def protected_resource(call: Call) -> Answer:
     """OAuth metadata, which a server with static tokens has none of."""
     raise HttpProblem(404, "this server uses static tokens; it has no OAuth metadata")
@@ -178,6 +194,21 @@ def find_run(call: Call) -> Answer:
 
 
 # -- one graph ------------------------------------------------------------------------------
+
+
+def permissions(call: Call) -> Answer:
+    """Show what the caller may do with a branch."""
+    call.only("branch", "target")
+    branch, target = branch_of(call.one("branch")), branch_of(call.one("target"))
+    document = v13.PermissionsOutput(
+        actor_id=call.actor,
+        branch=branch,
+        target=target,
+        read=call.may(Action.READ, branch),
+        change=call.may(Action.CHANGE, branch),
+        merge=call.may(Action.BRANCH_MERGE, branch, target),
+    )
+    return Answer(document)
 
 
 def snapshot(call: Call) -> Answer:
