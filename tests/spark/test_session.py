@@ -17,7 +17,7 @@ from omnigraph.load.sources import JsonSource, input_bytes
 from omnigraph.spark import session
 from omnigraph.spark.choice import AUTO, Spark, chosen_engine, min_spark_bytes, runs_on_spark
 from omnigraph.spark.gateway import start_java
-from omnigraph.spark.java import find_java
+from omnigraph.spark.java import Java, check_pair, find_java
 
 FREE_PORT = "spark://127.0.0.1:1"
 
@@ -74,6 +74,35 @@ def test_a_full_disk_is_told_before_java_starts(tmp_path, monkeypatch, call, tol
     ):
         start_java({}, 1 << 29)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("master", ["yarn", "yarn-client", "k8s://https://10.0.0.1:6443"])
+def test_a_master_that_needs_spark_submit_says_so_before_java_starts(master, monkeypatch):
+    monkeypatch.setattr(session, "new_java", None)
+    with pytest.raises(SparkUnavailable, match=f"spark-submit --master {master} program.py"):
+        session._start(master, {})
+
+
+@pytest.mark.parametrize(
+    ("pyspark", "java", "fits"),
+    [
+        ("4.0.1", "24", False), ("4.2.0", "25.0.2", False), ("4.1.0.dev1", "25-ea", False),
+        ("4.0.1", "21.0.5", True), ("4.2.0", "17.0.9", True), ("4.3.0", "25.0.2", True),
+        ("5.0.0", "26", True),
+    ],
+)  # fmt: skip
+def test_a_java_on_which_this_spark_fails_is_named_before_it_starts(
+    tmp_path, monkeypatch, pyspark, java, fits
+):
+    found = Java(tmp_path, java)
+    if fits:
+        check_pair(found, pyspark)
+        return
+    monkeypatch.setattr("omnigraph.spark.gateway.find_java", lambda: found)
+    monkeypatch.setattr("omnigraph.spark.gateway.version", lambda _: pyspark)
+    message = f"pyspark {pyspark} does not run on Java {java}.*set JAVA_HOME to Java 17 or 21"
+    with pytest.raises(SparkUnavailable, match=message):
+        start_java({}, 1 << 29)
 
 
 def test_the_session_is_started_once(spark):
@@ -256,3 +285,29 @@ def test_a_session_of_the_caller_is_adopted_and_not_stopped(tmp_path):
     """
     done = run_child(code)
     assert done.stdout.split() == ["spark", "5", "SparkUnavailable"], done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("free_choice")
+def test_a_program_that_was_submitted_uses_the_session_of_its_master(tmp_path):
+    code = f"""
+        import omnigraph as og
+        from omnigraph.spark import session
+        from omnigraph.spark.gateway import start_java
+        # As spark-submit does: Java is there, with a master, and waits for the program.
+        settings = {{"spark.master": "local[1]", "spark.app.name": "submitted", **session._LOOPBACK}}
+        gateway = start_java(settings, 1 << 29).wait()
+        with gateway.offered():
+            try:
+                session.open_session("spark://elsewhere:7077")
+            except og.errors.SparkUnavailable as error:
+                print("spark-submit has started this program on local[1]" in str(error))
+            graph = og.init({str(tmp_path / "g")!r}, "node N {{ k: String @key }}")
+            rows = b'{{"type":"N","data":{{"k":"a"}}}}'
+            print(graph.load(rows, "append", engine="spark").engine)
+        print(session.open_session().conf.get("spark.app.name"))
+        session.close_session()
+        gateway.close()
+    """
+    done = run_child(code)
+    assert done.stdout.split() == ["True", "spark", "submitted"], done.stderr

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -27,7 +28,7 @@ from omnigraph.errors import SparkUnavailable
 from omnigraph.interrupts import uninterrupted
 from omnigraph.limits import SPARK_START_SECONDS
 from omnigraph.settings import read_settings
-from omnigraph.spark.java import Java, find_java
+from omnigraph.spark.java import Java, check_pair, find_java
 from omnigraph.temporary import remove_folder
 
 _LOGGING: Final = """
@@ -40,6 +41,7 @@ appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
 _GATEWAY: Final = "org.apache.spark.api.python.PythonGatewayServer"
+_PORT: Final = "PYSPARK_GATEWAY_PORT"
 _FOLDER: Final = "omnigraph-spark-"
 _SOCKET: Final = f"{_FOLDER}12345678/.00000000-0000-0000-0000-000000000000.sock"
 _SOCKET_PATH: Final = 100
@@ -64,7 +66,7 @@ class Gateway:
     @contextmanager
     def offered(self) -> Iterator[None]:
         """Let pyspark find this process for a while. Children must not find it later."""
-        given = {"PYSPARK_GATEWAY_PORT": str(self.port), "PYSPARK_GATEWAY_SECRET": self.secret}
+        given = {_PORT: str(self.port), "PYSPARK_GATEWAY_SECRET": self.secret}
         with _environment({**given, **_worker_environment()}):
             yield
 
@@ -110,6 +112,11 @@ class StartingJava:
         _end_at_once(self.process, self.folder)
 
 
+def was_submitted() -> bool:
+    """Whether `spark-submit` started this process, and waits with a Java process of its own."""
+    return _PORT in os.environ
+
+
 def has_room_for_sockets() -> bool:
     """Whether Java and tasks can talk through sockets in the folder for temporary files."""
     try:
@@ -128,6 +135,7 @@ def start_java(
 
 def _start_java(settings: Mapping[str, str], heap_bytes: int, flags: Sequence[str]) -> StartingJava:
     java = find_java()
+    check_pair(java, version("pyspark"))
     try:
         folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
     except OSError as error:

@@ -14,11 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from omnigraph.errors import SparkUnavailable
 from omnigraph.extras import SPARK, is_installed
 from omnigraph.settings import read_settings
 
 OLDEST: Final = 17
 """Spark runs on Java 17 and later."""
+
+_UNFIT_FOR_EARLIER: Final = 24
+_FIT_FOR_ALL: Final = (4, 3)
+"""From this Java on, versions of Spark before this one fail when they ask who the user is."""
 
 _VERSION: Final = re.compile(r'^JAVA_VERSION="(\d+[^"]*)', re.MULTILINE)
 
@@ -76,6 +81,16 @@ class Java:
         if self.major >= 23:
             flags.append("--sun-misc-unsafe-memory-access=allow")
         return flags
+
+
+def check_pair(java: Java, pyspark: str) -> None:
+    """Raises `SparkUnavailable` for a Java on which the installed Spark is known to fail."""
+    release = tuple(int(part) for part in re.findall(r"\d+", pyspark)[:2])
+    if release < _FIT_FOR_ALL and java.major >= _UNFIT_FOR_EARLIER:
+        raise SparkUnavailable(
+            f"pyspark {pyspark} does not run on Java {java.version}, which is at {java.home}",
+            "set JAVA_HOME to Java 17 or 21, or install pyspark 4.3",
+        )
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:

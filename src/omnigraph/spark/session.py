@@ -29,7 +29,13 @@ from omnigraph.errors import SparkExecutorUnfit, SparkUnavailable
 from omnigraph.extras import CONNECT, is_installed
 from omnigraph.limits import SPARK_HEAP_BYTES, SPARK_HEAP_SHARE, SPARK_REACH_SECONDS
 from omnigraph.settings import read_settings
-from omnigraph.spark.gateway import Gateway, StartingJava, has_room_for_sockets, start_java
+from omnigraph.spark.gateway import (
+    Gateway,
+    StartingJava,
+    has_room_for_sockets,
+    start_java,
+    was_submitted,
+)
 from omnigraph.spark.java import find_java
 from omnigraph.spark.start_cache import cache_flags
 from omnigraph.spark.tasks import is_embedded, run_tasks
@@ -122,7 +128,10 @@ def open_session(master: str | None = None, conf: Mapping[str, str] | None = Non
                 f"this process has one on {_master_of(active)}; hand that one in, or stop it",
             )
         _close()
-        _own.append(_start(wanted or EMBEDDED, conf or {}))
+        if was_submitted():
+            _own.append(_submitted(wanted, conf or {}))
+        else:
+            _own.append(_start(wanted or EMBEDDED, conf or {}))
         return _own[0].spark
 
 
@@ -130,7 +139,8 @@ def expect_session(master: str | None = None) -> None:
     """Start Java early, while this process is busy, if the session will be an embedded one."""
     wanted = master or configured_master() or EMBEDDED
     with _lock:
-        if wanted.startswith("local") and not (_own or _early or _active()):
+        begun = _own or _early or _active() or was_submitted()
+        if wanted.startswith("local") and not begun:
             settings = settings_for(wanted)
             # Opening the session reports what goes wrong.
             with suppress(SparkUnavailable):
@@ -174,6 +184,7 @@ def _master_of(spark: SparkSession) -> str:
 def _start(master: str, conf: Mapping[str, str]) -> _Own:
     if master.startswith("sc://"):
         return _Own(master, _connect(master), None)
+    _require_submit(master)
     _check_reachable(master)
     settings = {**settings_for(master), **conf}
     gateway = _started_early(settings) or new_java(settings, cache_flags(find_java())).wait()
@@ -189,6 +200,23 @@ def _start(master: str, conf: Mapping[str, str]) -> _Own:
         gateway.end()
         raise
     return _Own(master, spark, gateway)
+
+
+def _submitted(master: str | None, conf: Mapping[str, str]) -> _Own:
+    """The session of a program that `spark-submit` has started. Its master and settings win."""
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    spark: SparkSession = builder.getOrCreate()
+    found = _master_of(spark)
+    if master is not None and master != found:
+        spark.stop()
+        raise SparkUnavailable(
+            f"no session on {master}", f"spark-submit has started this program on {found}"
+        )
+    return _Own(found, spark, None)
 
 
 def _started_early(settings: Mapping[str, str]) -> Gateway | None:
@@ -242,6 +270,16 @@ def _connect(master: str) -> SparkSession:
     except Exception as error:
         raise SparkUnavailable(f"no session on {master}", _first_line(error)) from None
     return spark
+
+
+def _require_submit(master: str) -> None:
+    """Only `spark-submit` knows how to bring a program to these; Spark itself would hang or fail late."""
+    if master.startswith(("yarn", "k8s://", "mesos://")):
+        raise SparkUnavailable(
+            f"a session on {master} cannot be started from a running program",
+            f"start the program with `spark-submit --master {master} program.py`; "
+            "inside of it, engine='spark' uses the session of that master",
+        )
 
 
 def _check_reachable(master: str) -> None:
