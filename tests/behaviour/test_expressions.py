@@ -133,3 +133,12 @@ def test_branch_statements_do_what_the_calls_of_their_names_do(roads):
     with pytest.raises(QuerySelectionError, match="takes no name"):
         roads.mutate("branch create x", {"a": 1})
     assert list(roads.branches) == ["main"]
+
+
+def test_a_text_may_choose_how_edges_are_followed(roads):
+    query = 'match { $t: Town { name: "ash" }  $t road $u } return { $u.name } order { $u.name }'
+    for mode in ("auto", "csr", "indexed"):
+        found = roads.query(f"set traversal_mode = {mode}; {query}").to_dicts()
+        assert [row["u.name"] for row in found] == ["bex", "cob"]
+    with pytest.raises(LanguageError, match="`traversal_mode` takes auto or csr or indexed"):
+        roads.query(f"set traversal_mode = quick; {query}")

@@ -448,7 +448,7 @@ def anything(data):
 
 
 @pytest.mark.acceptance("S-132")
-@pytest.mark.acceptance("L-399", partly="the reads of the cases run on the chosen path only")
+@pytest.mark.acceptance("L-399")
 @settings(RELAXED, max_examples=12)
 @given(st.data())
 def test_questions_to_a_crowded_graph_are_answered_alike(data):

@@ -107,8 +107,18 @@ class EngineBackend:
     def query(self, query: str, parameters: Mapping[str, Json], target: str):
         with _refusing():
             given = JsonParameters(parameters)
-            found = self._graph.query(query + "\n", given, at=target)
-            return found.to_envelope()["rows"]
+            rows = self._graph.query(query + "\n", given, at=target).to_envelope()["rows"]
+        self._assert_same(rows, query, given, target)
+        return rows
+
+    def _assert_same(self, rows: Any, query: str, given: JsonParameters, target: str) -> None:
+        """The same rows are found in memory and by look-ups."""
+        if "limit" in query and "order" not in query:
+            return
+        for mode in ("csr", "indexed"):
+            text = f"set traversal_mode = {mode};\n{query}\n"
+            again = self._graph.query(text, given, at=target).to_envelope()["rows"]
+            assert sorted(map(repr, again)) == sorted(map(repr, rows)), mode
 
     def export(self, target: str, types: Sequence[str]) -> list[str]:
         out = io.BytesIO()

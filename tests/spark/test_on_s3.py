@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.api.graph import init
 from omnigraph.storage.durability import Durability
-from omnigraph.storage.files import list_scratch
+from omnigraph.storage.files import list_remote, list_scratch
 from omnigraph.storage.objects import open_store
 from omnigraph.storage.uris import normalise_root
 from tests.contract.objects.moto_server import BUCKET, environment_for
@@ -47,6 +47,14 @@ def test_data_frames_are_staged_there_and_exports_come_from_there(
         result = graph.load({"Person": SparkLike(*parts)}, "append", engine="spark")
         assert result.rows_loaded == {"node:Person": 3}
         count = graph.export(tmp_path / "out", format="parquet", engine="spark", types=["Person"])
+        there = f"s3://{BUCKET}/exported"
+        assert graph.export(there, format="parquet", engine="spark") == 3
     assert count == 3
+    names = [address.removeprefix(f"{there}/") for address in list_remote(there)]
+    assert [name for name in names if "/" in name or "export" in name] == []
+    with frames_in_this_process(10**9):
+        again = init(f"s3://{BUCKET}/again", SCHEMA)
+        again.load(there, "append", engine="inline")
+    assert exported(again) == exported(graph)
     objects = open_store(normalise_root(graph.uri), Durability.NONE)
     assert list_scratch(objects, lambda job: True) == []

@@ -203,6 +203,8 @@ class Changes(HasBranches):
             replayed=loaded.replayed,
             quarantined=loaded.note.quarantined,
             engine=loaded.engine,
+            stages=loaded.stages,
+            lock_seconds=loaded.lock_seconds,
         )
         return self._shown(done)
 

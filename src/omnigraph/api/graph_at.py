@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -145,18 +146,22 @@ class GraphAt:
         from omnigraph.read.source_files import query_source
         from omnigraph.read.text_statements import chosen_settings, leading_statements, limited
 
-        text = query_source(source)
+        text, mode = query_source(source), None
         file = leading_statements(text)
         if file is not None:
             chosen = chosen_settings(file)
             if chosen:
-                from omnigraph.read.budget import QueryBudget
+                from omnigraph.read.budget import QueryBudget, TraversalMode
 
+                if "traversal_mode" in chosen:
+                    mode = TraversalMode(chosen["traversal_mode"])
                 budget = limited(budget or QueryBudget.from_environment(), chosen)
                 exact = chosen.get("exact", "true" if exact else "false") == "true"
             if file.statement is not None:
                 return self._statement(file, text, chosen, name, view)
         reading = self._reading(source, name, view, budget, cancel, exact)
+        if mode is not None:
+            reading = replace(reading, mode=mode)
         return self._core.reader.run(reading, params or {})
 
     def _statement(

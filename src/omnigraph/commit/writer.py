@@ -8,7 +8,8 @@ Tests: tests/crash, tests/behaviour.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from omnigraph.commit.background import BackgroundCompactor, PendingEndings, due_compactions
@@ -63,6 +64,21 @@ def _unchanged(draft: CommitDraft) -> CommitDraft:
     return draft
 
 
+@dataclass(slots=True)
+class LockTime:
+    """How long a write held the lock of its branch, measured where it is alone in a turn."""
+
+    seconds: float = 0.0
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds += time.monotonic() - started
+
+
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
     """One atomic write of a branch."""
@@ -93,6 +109,7 @@ class WriteRequest:
     vectors: DocumentVectors = field(default_factory=DocumentVectors)
     """The vectors of the write's texts. Under the lock, no provider is asked for more of them."""
     progress: Progress = SILENT
+    lock_time: LockTime = field(default_factory=LockTime)
 
     @property
     def locks(self) -> tuple[str | None, ...]:
@@ -169,7 +186,10 @@ class TableWriter:
     def _commit_alone(self, request: WriteRequest) -> CommitRecord | None:
         early = self.begin_early(request)
         due: dict[str, int] = {}
-        with self.parts.locks.hold_all(request.locks, request.kind.value.lower()) as lock:
+        with (
+            self.parts.locks.hold_all(request.locks, request.kind.value.lower()) as lock,
+            request.lock_time.measured(),
+        ):
             if request.still_stored is not None:
                 request.still_stored()
             # A writer may have died since this one looked for sidecars. What it wrote is completed or

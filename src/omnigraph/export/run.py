@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from tempfile import gettempdir
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import pyarrow as pa
@@ -111,7 +110,7 @@ class SnapshotExport:
         The folder appears when all is written. Raises `ExportError` when it cannot be created.
         """
         with new_folder(folder) as filled:
-            return self._write_parquet(filled, lambda name: (filled / name).open("xb"))
+            return self._write_parquet(str(filled), lambda name: (filled / name).open("xb"))
 
     def to_remote_parquet(self, uri: str) -> int:
         """The same below an `s3://` URI, whose files appear one after the other."""
@@ -120,17 +119,12 @@ class SnapshotExport:
         def opened(name: str) -> AbstractContextManager[BinaryIO]:
             return writing_remote(f"{uri.rstrip('/')}/{name}")
 
-        with scratch_folder(Path(gettempdir()), "omnigraph-export") as filled:
-            rows = self._write_parquet(filled, opened)
-            for file in sorted(filled.iterdir()):
-                with opened(file.name) as target:
-                    target.write(file.read_bytes())
-        return rows
+        return self._write_parquet(uri.rstrip("/"), opened)
 
     def _write_parquet(
-        self, folder: Path, opened: Callable[[str], AbstractContextManager[BinaryIO]]
+        self, folder: str, opened: Callable[[str], AbstractContextManager[BinaryIO]]
     ) -> int:
-        """Write what tasks write to the folder, and all else to files that `opened` creates."""
+        """Have tasks write to the folder or address, or write files that `opened` creates."""
         names = file_names(self._types)
         on_spark = self._runs_on_spark()
         if on_spark:

@@ -14,7 +14,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import itemgetter
@@ -30,6 +30,7 @@ from omnigraph.export.parquet import part_name, write_parquet
 from omnigraph.export.run import scratch_folder
 from omnigraph.limits import SORTED_BYTES_PER_TASK
 from omnigraph.progress import Progress
+from omnigraph.spark.following import following
 from omnigraph.spark.tasks import (
     Failed,
     FragmentGroup,
@@ -39,6 +40,7 @@ from omnigraph.spark.tasks import (
     run_exchange,
     value_of,
 )
+from omnigraph.storage.files import is_remote, move_remote, remove_remote, writing_remote
 from omnigraph.storage.ordered import divide, id_bounds, scan_in_any_order, sorted_batches
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.tables import TableStore
@@ -137,7 +139,7 @@ class ExportTasks:
         rows = StoredRows(self.snapshot, self.tables, declared).named(sorted_batches(table))
         file = f"{number}-{secrets.token_hex(8)}"
         try:
-            with (Path(self.folder) / file).open("xb") as target:
+            with _opened(self.folder, file) as target:
                 if self.format == "parquet":
                     written = sum(write_parquet(declared, rows, target))
                 else:
@@ -149,6 +151,14 @@ class ExportTasks:
         except OSError as error:
             raise ExportError(f"{self.folder}: cannot be written: {error.strerror}") from None
         return IdPartition(number, file, written)
+
+
+def _opened(folder: str, file: str) -> AbstractContextManager[BinaryIO]:
+    return (
+        writing_remote(f"{folder}/{file}")
+        if is_remote(folder)
+        else (Path(folder) / file).open("xb")
+    )
 
 
 def _packed(rows: pa.Table) -> bytes:
@@ -172,6 +182,24 @@ def parts_by_type(
         yield divided.declared.table_key, [by_number[n] for n in numbers if n in by_number]
 
 
+@contextmanager
+def _waiting_beside(target: Path) -> Iterator[str]:
+    """A folder beside the target, for files that are not complete yet."""
+    with scratch_folder(target.parent.resolve(), "omnigraph-export") as folder:
+        yield str(folder)
+
+
+@contextmanager
+def _waiting_below(target: str) -> Iterator[str]:
+    """The same in an object store, below the target: tasks may write there and nowhere else."""
+    folder = f"{target}/.omnigraph-export.{secrets.token_hex(4)}"
+    try:
+        yield folder
+    finally:
+        with suppress(ExportError):  # What became of the export is more important.
+            remove_remote(folder)
+
+
 class SparkExport:
     """One export on Spark of types that have rows."""
 
@@ -192,8 +220,8 @@ class SparkExport:
     def write_lines(self, out: BinaryIO, parts_in: Path | None) -> None:
         """Write JSON lines. Parts of them wait in a folder, which tasks must be able to write."""
         parent = Path(tempfile.gettempdir()) if parts_in is None else parts_in
-        with self._parts(parent, "jsonl") as (folder, parts):
-            for key, files in parts:
+        with scratch_folder(parent.resolve(), "omnigraph-export") as folder:
+            for key, files in self._parts(str(folder), "jsonl"):
                 self._progress.stage(f"export {key}", sum(part.rows for part in files))
                 for part in files:
                     path = folder / part.file
@@ -202,36 +230,38 @@ class SparkExport:
                     path.unlink()
                     self._progress.advance(part.rows)
 
-    def write_parquet(self, target: Path, names: dict[str, str]) -> None:
-        """Write Parquet files to a folder: one for a type, or numbered ones for a large type."""
-        with self._parts(target.parent, "parquet") as (folder, parts):
-            for key, files in parts:
+    def write_parquet(self, target: str, names: dict[str, str]) -> None:
+        """Write Parquet files to a folder, or below an `s3://` address.
+
+        One for a type, or numbered ones for a large type.
+        """
+        waiting = _waiting_below(target) if is_remote(target) else _waiting_beside(Path(target))
+        move = move_remote if is_remote(target) else os.replace
+        with waiting as folder:
+            for key, files in self._parts(folder, "parquet"):
                 self._progress.stage(f"export {key}", sum(part.rows for part in files))
                 for number, part in enumerate(files):
                     name = part_name(names[key], number, len(files))
-                    os.replace(folder / part.file, target / name)
+                    move(f"{folder}/{part.file}", f"{target}/{name}")
                     self._progress.advance(part.rows)
 
-    @contextmanager
-    def _parts(
-        self, parent: Path, format: ExportFormat
-    ) -> Iterator[tuple[Path, Iterator[tuple[str, list[IdPartition]]]]]:
-        """A folder with all rows in parts, and by table key the parts in order."""
-        with scratch_folder(parent.resolve(), "omnigraph-export") as folder:
-            snapshot, tables = self._snapshot, self._tables
-            self._progress.stage("sort", self._rows())
-            types = tuple(divide_type(snapshot, tables, declared) for declared in self._types)
-            tasks = ExportTasks(snapshot, tables, types, str(folder), format)
+    def _parts(self, folder: str, format: ExportFormat) -> Iterator[tuple[str, list[IdPartition]]]:
+        """All rows in parts in a folder, in order, by table key."""
+        snapshot, tables = self._snapshot, self._tables
+        self._progress.stage("sort", self._rows())
+        types = tuple(divide_type(snapshot, tables, declared) for declared in self._types)
+        tasks = ExportTasks(snapshot, tables, types, folder, format)
+        with following(self._progress, self._rows()) as followed:
             done = run_exchange(
                 self._spark, "export", tasks.groups, tasks.divide, tasks.ranges, tasks.write
             )
-            for answer in done.answers:
-                value_of(answer)
-            # In the order of rows: of several errors, the first one is raised.
-            parts = [value_of(part) for _, part in sorted(done.reduced, key=itemgetter(0))]
-            self._check(parts)
-            self._progress.advance(self._rows())
-            yield folder, parts_by_type(tasks, parts)
+        for answer in done.answers:
+            value_of(answer)
+        # In the order of rows: of several errors, the first one is raised.
+        parts = [value_of(part) for _, part in sorted(done.reduced, key=itemgetter(0))]
+        self._check(parts)
+        followed.reach(self._rows())
+        return parts_by_type(tasks, parts)
 
     def _rows(self) -> int:
         return sum(self._snapshot.entry(t.table_key).row_count for t in self._types)

@@ -35,6 +35,7 @@ from omnigraph.spark.choice import (
     runs_on_spark,
     session_of,
 )
+from omnigraph.spark.tasks import noting_jobs
 from omnigraph.versioning.branches import BranchRef
 from omnigraph.versioning.commits import (
     CommitDraft,
@@ -81,9 +82,24 @@ class LoadOptions:
     """Tables that the caller may not load into, because it sees only some of their properties."""
 
 
+@dataclass(frozen=True, slots=True)
+class StageFigures:
+    """A stage of a load on Spark: how many tasks it had, and how long it took."""
+
+    name: str
+    tasks: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "tasks": self.tasks, "seconds": round(self.seconds, 3)}
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class LoadResult(WriteResult):
-    """What a load did."""
+    """What a load did.
+
+    A load on Spark says how long its stages took, and for how long other writers of the branch had to wait.
+    """
 
     receipt: Receipt
     branch: str
@@ -95,11 +111,17 @@ class LoadResult(WriteResult):
     replayed: bool
     quarantined: int
     engine: str = "inline"
+    stages: tuple[StageFigures, ...] = ()
+    lock_seconds: float | None = None
 
     def __repr__(self) -> str:
         return self._repr_with(f"{self.mode}, {counted(sum(self.rows_loaded.values()), 'row')}")
 
     def to_json(self) -> dict[str, Any]:
+        figures: dict[str, Any] = {}
+        if self.lock_seconds is not None:
+            figures["stages"] = [stage.to_json() for stage in self.stages]
+            figures["lock_seconds"] = round(self.lock_seconds, 3)
         return {
             "branch": self.branch,
             "base_branch": self.base_branch,
@@ -112,6 +134,7 @@ class LoadResult(WriteResult):
             "replayed": self.replayed,
             "quarantined": self.quarantined,
             "engine": self.engine,
+            **figures,
             **self.receipt.to_json(),
         }
 
@@ -138,6 +161,7 @@ class Loader:
     ) -> Loaded:
         """Read, validate and commit. Raises `LoadError` that lists what is wrong; nothing is loaded."""
         with ExitStack() as stores:
+            jobs = stores.enter_context(noting_jobs())
             frames = stores.enter_context(self._frames(options))
             sources = recognise_sources(
                 source, contract.catalog, options.format, options.mapping, frames
@@ -221,8 +245,12 @@ class Loader:
                 spark_load.finish(
                     lambda: made.snapshot_of(made.manifest.at(branch.physical, sequence))
                 )
-        engine = "inline" if spark_load is None else "spark"
-        return Loaded(commit, _note(options, staged), replayed=False, engine=engine)
+        loaded = _note(options, staged)
+        if spark_load is None:
+            return Loaded(commit, loaded, replayed=False)
+        stages = tuple(StageFigures(job.name, job.tasks, job.seconds) for job in jobs)
+        held = request.lock_time.seconds
+        return Loaded(commit, loaded, False, "spark", stages, held)
 
     def _frames(self, options: LoadOptions) -> SparkFrames:
         """Stages Spark data frames, should the load have any."""
@@ -283,6 +311,8 @@ class Loaded:
     note: LoadNote
     replayed: bool
     engine: str = "inline"
+    stages: tuple[StageFigures, ...] = ()
+    lock_seconds: float | None = None
 
 
 def _same_load(found: KeyedCommit, options: LoadOptions) -> Loaded:

@@ -30,7 +30,7 @@ from omnigraph.load.set_validation import collapse, locations_of
 from omnigraph.load.sources import Source
 from omnigraph.load.spark_validation import Validated, all_rows, validate_suspects
 from omnigraph.load.split_tasks import SplitAnswer, SplitTasks, count_records
-from omnigraph.load.splits import Split, bundled, located, placed, split_sources
+from omnigraph.load.splits import Split, about_records, bundled, located, placed, split_sources
 from omnigraph.load.stage import WRITE_MODES, Cascade, StagedLoad, cascade_of, change_of
 from omnigraph.load.suspects import Suspects
 from omnigraph.load.validation import (
@@ -43,6 +43,7 @@ from omnigraph.load.validation import (
 )
 from omnigraph.progress import Progress
 from omnigraph.rows.bindings import embedded_properties
+from omnigraph.spark.following import following
 from omnigraph.spark.tasks import run_exchange, run_tasks, value_of
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableStore
@@ -214,14 +215,16 @@ class _Attempt:
             bundles = self._tasks.bundles
             if not bundles:
                 return Suspects()
-            spark_job.progress.stage("read")
-            done = run_exchange(
-                spark_job.spark, "load", len(bundles),
-                self._tasks.load, self._tasks.buckets, self._tasks.check_bucket,
-            )  # fmt: skip
+            about = about_records(self.splits)
+            spark_job.progress.stage("read", about or None)
+            with following(spark_job.progress, about) as followed:
+                done = run_exchange(
+                    spark_job.spark, "load", len(bundles),
+                    self._tasks.load, self._tasks.buckets, self._tasks.check_bucket,
+                )  # fmt: skip
             self._answers = _by_split(bundles, done.answers)
             self._take(self._answers)
-            spark_job.progress.advance(self._result.records)
+            followed.reach(self._result.records)
             counted = located(self.splits, [(a.read.records, 0) for a in self._answers])
             moved = tuple(
                 replace(split, records_before=new.records_before)

@@ -137,6 +137,16 @@ def count_text(split: Split) -> Counted:
     return Counted(readings=readings)
 
 
+def about_records(splits: Sequence[Split]) -> int:
+    """About how many records sources in several splits have; those of others are not known."""
+    found = 0
+    for _, some in groupby(splits, lambda split: split.number):
+        group = list(some)
+        if len(group) > 1:
+            found += group[-1].records_before * len(group) // (len(group) - 1)
+    return found
+
+
 def placed(splits: Sequence[Split], counted: Mapping[int, Counted]) -> list[Split]:
     """The splits, given what was counted of those that were not: those of CSV cut, all located."""
     result: list[Split] = []

@@ -190,7 +190,7 @@ class ReadRequest:
     """One read: its plan, snapshot, view, and a meter that has been running since compilation.
 
     `target` is the requested commit, if it was not a branch. With `exact`, nearest vectors are found by
-    comparing all of them.
+    comparing all of them. `mode` is that of the text, if it sets one.
     """
 
     plan: ReadPlan
@@ -199,6 +199,7 @@ class ReadRequest:
     view: ReadView
     meter: Meter
     exact: bool = False
+    mode: TraversalMode | None = None
 
     @property
     def branch(self) -> str | None:
@@ -362,6 +363,8 @@ class Reader:
     def _sources(self, request: ReadRequest, physical: Arrangement) -> Iterator[GraphSource]:
         """The access paths in the order to try them; look-ups may be abandoned for memory."""
         settings, ledger = self._settings, self._ledger
+        if request.mode is not None:
+            settings = replace(settings, mode=request.mode)
         in_memory = self._source(request, AccessPath(settings, ledger=ledger))
         sizes = sizes_of(request.snapshot)
         max_cost = max_lookup_cost(request.plan, physical, in_memory, sizes, settings, ledger)

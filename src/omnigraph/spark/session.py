@@ -53,7 +53,6 @@ _CONNECT_MODULES: Final = ("grpc", "grpc_status", "zstandard")
 _STANDALONE: Final = re.compile(r"spark://([^/]+)")
 _SETTINGS: Final = {
     "spark.app.name": "omnigraph",
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.faulthandler.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -65,7 +64,8 @@ _SETTINGS: Final = {
     "spark.task.maxFailures": "4",
 }
 _SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
-_LOOPBACK: Final = {
+_EMBEDDED_ONLY: Final = {
+    "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
@@ -231,10 +231,11 @@ def _started_early(settings: Mapping[str, str]) -> Gateway | None:
 
 def settings_for(master: str) -> dict[str, str]:
     """The settings of a session on a master."""
-    addresses = _LOOPBACK if master.startswith("local") else {}
+    # On a cluster the UI is as the cluster has it.
+    own = _EMBEDDED_ONLY if master.startswith("local") else {}
     # Over TCP the answer of every small task would wait for a delayed acknowledgement.
     sockets = {_SOCKETS: str(has_room_for_sockets()).lower()}
-    return {**_SETTINGS, **sockets, **addresses, **_preferred.settings, "spark.master": master}
+    return {**_SETTINGS, **sockets, **own, **_preferred.settings, "spark.master": master}
 
 
 def new_java(settings: Mapping[str, str], flags: Sequence[str]) -> StartingJava:

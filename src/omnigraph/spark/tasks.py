@@ -25,6 +25,7 @@ import pyarrow as pa
 from omnigraph.errors import LoadSourceError, OmnigraphError, SparkJobFailed
 from omnigraph.limits import LOAD_RANGE_ROWS
 from omnigraph.spark.failures import failure
+from omnigraph.spark.following import named_job
 from omnigraph.storage.table import Table
 
 if TYPE_CHECKING:
@@ -61,11 +62,14 @@ _jobs: ContextVar[list[Job] | None] = ContextVar("_jobs", default=None)
 def noting_jobs() -> Iterator[list[Job]]:
     """A while in which every job that this thread runs is noted when it is over."""
     noted: list[Job] = []
-    before = _jobs.set(noted)
+    before = _jobs.get()
+    token = _jobs.set(noted)
     try:
         yield noted
     finally:
-        _jobs.reset(before)
+        _jobs.reset(token)
+        if before is not None:
+            before += noted
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ def run_tasks(
     """The kernel's answers for 0 to `count`, one task each. Raises `SparkError`."""
     here = _Surroundings.of(spark)
     frame = _numbers(spark, count).mapInArrow(partial(_answer, here, _packed(kernel)), _ROW)
-    return _in_order(_collect(job, count, frame), count, job)
+    return _in_order(_collect(job, count, frame, count), count, job)
 
 
 def run_exchange(
@@ -110,10 +114,10 @@ def run_exchange(
     sent = _numbers(spark, count).mapInArrow(partial(_send, here, _packed(kernel)), _ROW)
     # What a single task sends is reduced by its own process: another one would have to start first.
     # Otherwise every bucket is a task of its own, and so are the answers.
-    frame = _by_bucket(sent, buckets + 1 if count > 1 else 1).mapInArrow(
-        partial(_reduce, here, _packed(reduce)), _ROW
-    )
-    rows = _collect(job, count, frame)
+    partitions = buckets + 1 if count > 1 else 1
+    reduced = partial(_reduce, here, _packed(reduce))
+    frame = _by_bucket(sent, partitions).mapInArrow(reduced, _ROW)
+    rows = _collect(job, count, frame, count + partitions)
     answers = _in_order([row for row in rows if row[1] == _ANSWER], count, job)
     return Exchanged(answers, [pickle.loads(row[2]) for row in rows if row[1] != _ANSWER])
 
@@ -124,7 +128,7 @@ def run_on_frame(
     """The kernel's answers for the partitions of a data frame, in order. Raises `SparkError`."""
     here = _Surroundings.of(frame.sparkSession)
     answering = frame.mapInArrow(partial(_answer_partition, here, _packed(kernel)), _ROW)
-    rows = _collect(job, None, answering)
+    rows = _collect(job, None, answering, None)
     return [pickle.loads(content) for _, _, content in sorted(rows)]
 
 
@@ -195,14 +199,18 @@ def _by_bucket(sent: DataFrame, partitions: int) -> DataFrame:
 _Rows = list[tuple[int, int, bytes]]
 
 
-def _collect(job: str, count: int | None, frame: DataFrame) -> _Rows:
-    """What all tasks answered; without a `count` there are as many of them as answers."""
+def _collect(job: str, count: int | None, frame: DataFrame, tasks: int | None) -> _Rows:
+    """What all tasks answered; without a `count` there are as many of them as answers.
+
+    `tasks` are those of all stages, if that is known.
+    """
     # A call that fails or is interrupted may leave the connection to Java unusable for the next.
     started = time.perf_counter()
     spark, tag = frame.sparkSession, f"omnigraph-{uuid.uuid4().hex}"
     spark.addTag(tag)
     try:
-        table = frame.toArrow()
+        with named_job(spark, job, tag, tasks):
+            table = frame.toArrow()
     except KeyboardInterrupt:
         with suppress(Exception):
             spark.interruptTag(tag)
@@ -214,8 +222,8 @@ def _collect(job: str, count: int | None, frame: DataFrame) -> _Rows:
             spark.removeTag(tag)
     noted = _jobs.get()
     if noted is not None:
-        tasks = table.num_rows if count is None else count
-        noted.append(Job(job, tasks, time.perf_counter() - started, table.nbytes))
+        answered = table.num_rows if count is None else count
+        noted.append(Job(job, answered, time.perf_counter() - started, table.nbytes))
     columns = (table.column(name).to_pylist() for name in ("task", "bucket", "content"))
     return list(zip(*columns, strict=True))
 

@@ -146,6 +146,31 @@ def writing_remote(uri: str) -> Iterator[BinaryIO]:
         raise ExportError(f"'{uri}' cannot be written: {reason}; check the AWS settings") from None
 
 
+def move_remote(source: str, target: str) -> None:
+    """Give an object another name in its bucket, without reading it. Raises `ExportError`."""
+    with _writing(target):
+        store, key = located(source)
+        obstore.rename(store, key, located(target)[1])
+
+
+def remove_remote(folder: str) -> None:
+    """Remove all objects below a folder. Raises `ExportError`."""
+    with _writing(folder):
+        store, prefix = located(folder)
+        found = [meta["path"] for page in obstore.list(store, f"{prefix}/") for meta in page]
+        if found:
+            obstore.delete(store, found)
+
+
+@contextmanager
+def _writing(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except (SourceUnreadable, BaseError, OSError) as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise ExportError(f"'{uri}' cannot be written: {reason}; check the AWS settings") from None
+
+
 class _Upload(io.RawIOBase):
     """An upload as a file that is written from its beginning to its end."""
 

@@ -277,6 +277,10 @@ class ClauseBuilder:
 
     def computed(self) -> tuple[Expression, Scalar] | None:
         """Something computed of a property, and its type; small enough not to leave 64 bits."""
+        if self.draw(st.booleans()):
+            found = self.called()
+            if found is not None:
+                return found
         integer = self.access(lambda kind: kind.scalar is Scalar.I32 and not kind.list)
         if integer is not None and self.draw(st.booleans()):
             one = IntegerLiteral(self.draw(st.integers(-3, 3)))
@@ -295,6 +299,44 @@ class ClauseBuilder:
         part = Call(Name("substring"), (text[0], IntegerLiteral(1), IntegerLiteral(2)))
         texts: list[Expression] = [joined, part]
         return self.draw(st.sampled_from(texts)), Scalar.STRING
+
+    def called(self) -> tuple[Expression, Scalar] | None:
+        """A function of a property and constants."""
+        kinds: dict[Scalar, list[tuple[str, tuple[Expression, ...], Scalar]]] = {
+            Scalar.STRING: [
+                ("lower", (), Scalar.STRING),
+                ("upper", (), Scalar.STRING),
+                ("trim", (), Scalar.STRING),
+                ("matches", (StringLiteral("^[ax]|é"),), Scalar.BOOL),
+            ],
+            Scalar.DATE: [
+                (name, (*given, StringLiteral(unit)), scalar)
+                for unit in ("day", "week", "month", "quarter", "year")
+                for name, given, scalar in (
+                    ("date_trunc", (), Scalar.DATE),
+                    ("date_part", (), Scalar.I64),
+                    ("date_add", (IntegerLiteral(2),), Scalar.DATE),
+                )
+            ],
+            Scalar.DATETIME: [
+                ("date_trunc", (StringLiteral("hour"),), Scalar.DATETIME),
+                ("date_part", (StringLiteral("minute"),), Scalar.I64),
+                ("to_date", (), Scalar.DATE),
+            ],
+            Scalar.F64: [(name, (), Scalar.F64) for name in ("abs", "floor", "ceil", "round")],
+        }
+        prop = self.access(lambda kind: kind.list or kind.scalar in kinds)
+        if prop is None or prop[1].enum_values is not None:
+            return None
+        access, kind = prop
+        if kind.list and kind.scalar in (Scalar.STRING, Scalar.I32):
+            items = self.draw(self.may.literals(PropType(kind.scalar, list=True)))
+            name = self.draw(st.sampled_from(["contains_any", "contains_all"]))
+            return Call(Name(name), (access, items)), Scalar.BOOL
+        if kind.list or kind.is_vector:
+            return (Call(Name("size"), (access,)), Scalar.I64) if kind.list else None
+        name, given, scalar = self.draw(st.sampled_from(kinds[kind.scalar]))
+        return Call(Name(name), (access, *given)), scalar
 
     def comparison(self) -> Filter | None:
         prop = self.access(lambda kind: not kind.is_blob and not kind.is_vector, edges=True)

@@ -9,8 +9,11 @@ from omnigraph.language.query.ast import (
     Aggregate,
     AggregateFunction,
     AliasReference,
+    Comparison,
     Expression,
+    IntegerLiteral,
     Now,
+    Operator,
     OrderKey,
     Projection,
     PropertyAccess,
@@ -54,9 +57,11 @@ class ReadBuilder:
         limit = self.draw(st.one_of(few, st.integers(0, 2**64 - 1)))
         if limit is None and order and self.clauses.may.search:
             limit = self.draw(st.integers(0, 50))
+        having = self.having(grouped=grouped) if self.draw(st.booleans()) else None
         result = Result(
             tuple(projections),
             distinct=distinct,
+            having=() if having is None or distinct else (having,),
             order=tuple(order),
             offset=self.draw(st.one_of(st.none(), st.integers(0, 5))),
             limit=limit,
@@ -148,7 +153,16 @@ class ReadBuilder:
         names = sorted([*self.clauses.bound, *self.clauses.edges])
         return Variable(self.draw(st.sampled_from(names)))
 
-    # -- order ------------------------------------------------------------------------------
+    # -- having and order -------------------------------------------------------------------
+
+    def having(self, *, grouped: bool) -> Expression | None:
+        """A condition on groups, or on rows where there are none."""
+        if not grouped:
+            test = self.clauses.comparison()
+            return None if test is None else test.condition
+        count = Aggregate(AggregateFunction.COUNT, self.variable(), self.draw(st.booleans()))
+        operator = self.draw(st.sampled_from([Operator.GT, Operator.NE, Operator.LE]))
+        return Comparison(count, operator, IntegerLiteral(self.draw(st.integers(0, 3))))
 
     def order(self, projections: list[Projection], *, grouped: bool) -> list[OrderKey]:
         """Keys are projections again, by alias or in full; without groups also anything else."""
