@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.scene import make_scene
+from tests.browser.scene import HUB_NEIGHBOURS, make_scene
 from tests.server.serving import Server, serving
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 EXECUTABLE = os.environ.get("OMNIGRAPH_TEST_BROWSER") or shutil.which("chromium")
 TOKENS = {"emma": "t-emma", "reader": "t-reader"}
+PATIENCE_MS = 60_000
+"""How long a page may take; nothing waits longer than it has to, and a busy machine is slow."""
 POLICY = """\
 version: 1
 groups:
@@ -46,33 +48,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="Chromium is not installed"))
 
 
-@pytest.fixture(scope="session")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The newsroom; nobody writes it."""
-    root = tmp_path_factory.mktemp("original") / "newsroom.omni"
+def newsroom(folder: Path, *, briefs: int = HUB_NEIGHBOURS) -> Path:
+    root = folder / "newsroom.omni"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMNIGRAPH_DURABILITY", "none")
-        make_scene(root)
+        make_scene(root, briefs)
     return root
 
 
 @pytest.fixture(scope="session")
-def site(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """An open server. Its tests do not change main."""
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """An open server. Its tests change nothing."""
     env = {"OMNIGRAPH_EMBEDDINGS_MOCK": "1"}
     folder = tmp_path_factory.mktemp("site")
-    with serving(folder, original, "--unauthenticated", env=env) as server:
+    with serving(folder, newsroom(folder), "--unauthenticated", env=env) as server:
         yield server
 
 
-@pytest.fixture(scope="module")
-def guarded(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with tokens and a policy, on a copy of the newsroom that a module may change."""
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with tokens and a policy, on a newsroom of its own that tests may change."""
     folder = tmp_path_factory.mktemp("guarded")
-    shutil.copytree(original, folder / "newsroom.omni")
+    root = newsroom(folder, briefs=20)
     (folder / "policy.yaml").write_text(POLICY)
     (folder / "omnigraph.yaml").write_text("policy:\n  file: policy.yaml\n")
-    options = (folder / "newsroom.omni", "--config", folder / "omnigraph.yaml")
+    options = (root, "--config", folder / "omnigraph.yaml")
     env = tokens_of() | {"OMNIGRAPH_SUPPRESS_YAML_DEPRECATION": "1"}
     with serving(folder, *options, env=env) as server:
         yield server
@@ -80,8 +80,9 @@ def guarded(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE_MS)
     flags = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
     with (
         sync_playwright() as playwright,
@@ -130,7 +131,7 @@ def visit_guarded(browser: Browser, guarded: Server) -> Iterator[Visitor]:
 
 def visitor_of(browser: Browser, server: Server, **options: Any) -> Iterator[Visitor]:
     context = browser.new_context(viewport={"width": 1360, "height": 860}, **options)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MS)
     found = Visitor(context.new_page(), server.address)
     yield found
     context.close()

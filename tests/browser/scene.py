@@ -160,9 +160,9 @@ def _odd_rows() -> list[dict[str, object]]:
     ]
 
 
-def _hub_rows() -> list[dict[str, object]]:
+def _hub_rows(count: int) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = [{"type": "Topic", "data": {"name": HUB}}]
-    for number in range(HUB_NEIGHBOURS):
+    for number in range(count):
         slug = f"brief-{number:04}"
         rows.append({"type": "Article", "data": {"slug": slug, "title": f"City brief {number}"}})
         rows.append({"edge": "About", "from": slug, "to": HUB, "data": {}})
@@ -173,7 +173,7 @@ def lines(rows: list[dict[str, object]]) -> bytes:
     return "\n".join(json.dumps(row) for row in rows).encode() + b"\n"
 
 
-def make_scene(root: Path) -> None:
+def make_scene(root: Path, briefs: int = HUB_NEIGHBOURS) -> None:
     """Write the graph: loads, changes on branches, a merge, a conflict that waits, odd texts."""
     with og.init(root, schema=SCHEMA) as graph:
         emma, rita, ben = (graph.as_actor(name) for name in ("emma", "rita", "ben"))
@@ -214,7 +214,7 @@ def make_scene(root: Path) -> None:
             [{"slug": "article-7", "title": "What main calls it"}],
             message="Retitle article 7 on main",
         )
-        emma.load(lines(_hub_rows()), "append", message="Five thousand city briefs")
+        emma.load(lines(_hub_rows(briefs)), "append", message="Five thousand city briefs")
         odd = graph.as_actor(f"odd {ATTACK}"[:60])
         odd.load(lines(_odd_rows()), "append", message=f"odd {ATTACK}")
         graph.maintenance.ensure_indexes()

@@ -17,7 +17,7 @@ def about(page):
 
 
 def settled(page):
-    page.locator(".canvas[data-settled=true]").wait_for(timeout=20_000)
+    page.locator(".canvas[data-settled=true]").wait_for()
 
 
 def test_a_neighbourhood_expands(visit):
