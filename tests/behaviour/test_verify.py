@@ -390,6 +390,37 @@ def test_a_branch_that_is_deleted_and_created_again_meanwhile_is_sound(victim, m
     assert report.branches == ("main", "dev")
 
 
+def test_a_branch_that_is_deleted_created_and_deleted_meanwhile_is_left_out(victim, monkeypatch):
+    writer = open_graph(victim.root)
+
+    class Recreating:
+        """Replaces the branch, once, when its first table is about to be checked."""
+
+        done = False
+
+        def stage(self, name: str, rows: int | None = None) -> None:
+            if name.startswith("dev") and not self.done:
+                self.done = True
+                writer.branches.delete("dev")
+                writer.branches.create("dev")
+
+        def advance(self, rows: int) -> None:
+            pass
+
+    class Deleting(Manifest):
+        """Deletes the branch when its head is compared with the one that was read."""
+
+        def current(self, branch, *, max_staleness=0.0):
+            if "dev" in list(writer.branches):
+                writer.branches.delete("dev")
+            return super().current(branch, max_staleness=max_staleness)
+
+    monkeypatch.setattr(verify, "Manifest", Deleting)
+    report = verify_graph(victim.graph._core.parts, progress=Recreating())
+    assert report.problems == ()
+    assert report.branches == ("main",)
+
+
 def test_versions_that_are_cleaned_up_meanwhile_are_no_problem(victim):
     writer = open_graph(victim.root)
     writer.branches.delete("dev")

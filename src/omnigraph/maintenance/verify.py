@@ -18,7 +18,13 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow import IndexKind, index_specs
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType
-from omnigraph.errors import GraphMoved, OmnigraphError, StoreCallFailed, TableMissing
+from omnigraph.errors import (
+    BranchNotFound,
+    GraphMoved,
+    OmnigraphError,
+    StoreCallFailed,
+    TableMissing,
+)
 from omnigraph.graph.parts import GraphParts
 from omnigraph.graph.schema_cache import SchemaCache
 from omnigraph.maintenance.verify_report import Findings, ProblemKind, VerifyReport
@@ -38,7 +44,7 @@ from omnigraph.versioning.snapshot import Snapshot, SnapshotEntry
 from omnigraph.versioning.tags import Tags
 from omnigraph.versioning.upgrade.migrate import OldManifest
 
-_MAX_ATTEMPTS: Final = 3
+_MAX_ATTEMPTS: Final = 5
 """Attempts to verify a branch that moves while some of its files seem to be missing."""
 
 _MALFORMED: Final = (KeyError, TypeError, ValueError)
@@ -204,10 +210,13 @@ class _Verification:
             return True
 
     def _has_moved(self, branch: _Branch) -> bool:
+        """Whether the branch was deleted since, or has another head."""
         if branch.state is None:
             return False
         try:
             return self._manifest.current(branch.ref.physical).head != branch.state.head
+        except BranchNotFound:
+            return True
         except (OmnigraphError, *_MALFORMED):
             return False
 
