@@ -40,8 +40,8 @@ from omnigraph.rows.bindings import VectorStates, bound_schema, embedded_propert
 from omnigraph.spark.choice import (
     AUTO,
     EngineChoice,
+    decide_by_size,
     missing_spark_note,
-    runs_on_spark,
     session_of,
 )
 from omnigraph.storage.delta import ROW_ADDRESS_COLUMNS
@@ -292,7 +292,7 @@ class Embedder:
         def size() -> int:
             return texts.size().bytes
 
-        if runs_on_spark(engine, size, shared=shared, at_least=SPARK_TEXT_BYTES):
+        if decide_by_size(engine, size, SPARK_TEXT_BYTES, shared=shared).on_spark:
             # Imported late: embedding in this process does not need it.
             from omnigraph.embedding.spark_embed import embed_in_tasks
 
