@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from omnigraph.read.source_files import read_source
 from tests.docs.markdown import ROOT
 
 EXAMPLES = ROOT / "examples"
-FOLDERS = ["memory", "packages"]
+FOLDERS = ["agents", "memory", "packages"]
 
 
 @pytest.fixture
@@ -75,6 +76,23 @@ def test_the_packages_are_asked_and_the_cause_is_found(copy):
     assert "certs | 1" in out
     [found] = [line for line in out.splitlines() if line.startswith("the assertion fails since")]
     assert found.endswith("actor=ada -4 cleo left")
+
+
+def test_agents_write_on_their_branches_and_a_reviewer_decides(copy):
+    out = run([sys.executable, "agents.py"], copy / "agents")
+    assert "registry: knew it already: Aster Labs is led by Noor Haddad." in out
+    for name in ("press", "registry", "forum"):
+        assert f"{name} proposes, on agent/{name}/" in out
+    assert out.count("Harbor Foods: employees 395 → 4") == 2
+    merged = re.findall(r"^merged (\w+): (\w+)$", out, re.MULTILINE)
+    assert merged == [("press", "fast_forward"), ("registry", "merged"), ("forum", "merged")]
+    assert "Harbor Foods: main has 410, registry 425" in out
+    reverted, harbor = out.partition("Reverted:\n")[2].split("\n\n")
+    assert [line.split()[0] for line in reverted.splitlines()] == ["180", "12000", "180"]
+    assert reverted.splitlines()[-1].endswith("rita     nobody else says so")
+    numbers = re.findall(r"^ +(\d+)  Tom Vance", harbor, re.MULTILINE)
+    assert numbers == ["395", "410", "425"]
+    assert "2 rows from branch main via evidence" in harbor
 
 
 def shown(value: Any) -> str:
