@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import omnigraph as og
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.language.format import format_queries, format_schema
 from omnigraph.plan.lint import lint_queries
@@ -93,6 +94,23 @@ def test_agents_write_on_their_branches_and_a_reviewer_decides(copy):
     numbers = re.findall(r"^ +(\d+)  Tom Vance", harbor, re.MULTILINE)
     assert numbers == ["395", "410", "425"]
     assert "2 rows from branch main via evidence" in harbor
+
+
+def test_the_agent_of_the_demo_writes_to_a_branch_of_its_own(copy):
+    folder = copy / "archive"
+    article = {"slug": "article-42", "title": "A", "body": "B", "section": "culture"}
+    row = {"type": "Article", "data": article | {"published": "2024-01-01"}}
+    with og.init(folder / "archive.omni", schema=folder / "schema.pg") as graph:
+        graph.load([row], "append")
+        out = run([sys.executable, "agent.py", "archive.omni"], folder)
+        [branch] = re.findall(
+            r"^mutate: wrote to the branch (agent/archivist/\w+)$", out, re.MULTILINE
+        )
+        assert "query: [{'title': 'A', 'section': 'culture'}]" in out
+        assert "diff: [('update', 'article-42')]" in out
+        assert branch in graph.branches
+        graph.merge(branch)
+        assert graph.get("Article", "article-42")["title"] == "What the agent calls it"
 
 
 def shown(value: Any) -> str:
