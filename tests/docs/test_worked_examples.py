@@ -110,7 +110,9 @@ def test_the_agent_of_the_demo_writes_to_a_branch_of_its_own(copy):
         assert "diff: [('update', 'article-42')]" in out
         assert branch in graph.branches
         graph.merge(branch)
-        assert graph.get("Article", "article-42")["title"] == "What the agent calls it"
+        merged = graph.get("Article", "article-42")
+        assert merged is not None
+        assert merged["title"] == "What the agent calls it"
 
 
 def shown(value: Any) -> str:
