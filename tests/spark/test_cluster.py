@@ -140,6 +140,16 @@ def test_a_load_survives_the_loss_of_a_worker_with_its_executor(
     assert exported(open_graph(uri)) == expected
 
 
+def test_a_cluster_of_processes_on_one_machine_can_be_named(
+    cluster, start_load, tmp_path, seed, expected
+):
+    """Executors are processes of their own, as on a cluster, which Spark starts with the session."""
+    uri = init(str(tmp_path / "graph"), SCHEMA).uri
+    local = LOAD.replace("og.Spark(master)", 'og.Spark("local-cluster[2,1,1024]")')
+    assert finished(start_load(uri, seed, local)) == ["spark", "6002"]
+    assert exported(open_graph(uri)) == expected
+
+
 def test_a_killed_driver_leaves_the_graph_as_it_was(cluster, start_load, tmp_path, seed, expected):
     graph = init(str(tmp_path / "graph"), SCHEMA)
     before = graph._snapshot().commit_id
