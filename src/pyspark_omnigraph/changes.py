@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from omnigraph.api.history import branch_feed
 from omnigraph.diff.changes import Op
@@ -26,11 +25,17 @@ from pyspark_omnigraph.options import SourceOptions, opened
 from pyspark_omnigraph.rows import CHANGE_FIELDS, arrow_schema, fitted
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.datasource import ReadLimit
+    from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
     from pyspark.sql.types import StructType
 
     import omnigraph as og
     from omnigraph.catalog.model import EntityType
+
+else:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    except ImportError:  # PySpark before 4.2, which asks once for the end of such a stream.
+        SupportsTriggerAvailableNow = object
 
 _MAX_PARTITIONS: Final = 32
 """Tasks that share the commits of one batch."""
@@ -160,7 +165,9 @@ class ChangeStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvaila
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = self._last()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(
+        self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, Any]:
         return {"cursor": self._target or self._last()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

@@ -1,4 +1,4 @@
-"""Python environments with another PySpark, or with little more than what executors need.
+"""Python environments with another PySpark.
 
 Building one takes minutes and a package index; it stays in the user's cache folder for the next run.
 """
@@ -28,16 +28,6 @@ def with_pyspark(version: str) -> Path:
         _packages(python).joinpath("parent.pth").write_text(f"{PARENT}\n")
 
     return _environment(f"pyspark-{version}", fill)
-
-
-def slim() -> Path:
-    """The Python of an environment with what tasks import: no Java, no Spark, no extras."""
-
-    def fill(python: Path) -> None:
-        names = ["pandas>=2.2,<3", "pylance", "pyarrow", "numpy", "msgspec", "obstore", "venv-pack"]
-        _install(python, *(_as_here(name) for name in names), "setuptools<81")
-
-    return _environment("slim", fill)
 
 
 def older_java() -> Java:
@@ -72,12 +62,3 @@ def _install(python: Path, *requirements: str) -> None:
 def _packages(python: Path) -> Path:
     (found,) = (python.parent.parent / "lib").glob("python*/site-packages")
     return found
-
-
-def _as_here(requirement: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return f"{requirement}=={version(requirement)}"
-    except (PackageNotFoundError, ValueError):
-        return requirement

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 from contextlib import nullcontext
 from typing import Any
 
@@ -119,3 +122,45 @@ def test_committed_rows_are_compared_in_portions(tmp_path, mode, monkeypatch):
         found.append(caught.value.load_errors)
     assert found[0] == found[1]
     assert len(found[0]) == (4 if mode == "append" else 3)
+
+
+DRIVER = """
+    import sys
+    from pathlib import Path
+    import omnigraph as og
+    from omnigraph.spark import session
+    folder, seed, heap = sys.argv[1:]
+    session._heap_bytes = lambda: int(heap)
+    graph = og.init(folder, "node Maker { handle: String @key }")
+    try:
+        print(graph.load(seed, "append", engine=og.Spark("local[2,4]")).engine)
+    except og.errors.LoadError as error:
+        print(str(error).splitlines()[1].partition("record")[2])
+    processes = ["self", session._own[0].gateway.process.pid]
+    for status in (Path(f"/proc/{one}/status").read_text() for one in processes):
+        print(int(status.partition("VmHWM:")[2].split()[0]) // 1024)
+"""
+
+
+@pytest.mark.slow
+def test_a_driver_with_little_memory_finds_one_duplicate_among_millions(tmp_path):
+    """The keys alone have about 100 MB; Java has half a gigabyte for everything."""
+    line = '{"type":"Maker","data":{"handle":"a-rather-long-handle-of-a-maker-%d"}}\n'
+    count, found = 2_000_000, {}
+    for kind in ("clean", "duplicate"):
+        seed = tmp_path / f"{kind}.jsonl"
+        with seed.open("w") as file:
+            file.writelines(line % n for n in range(count))
+            if kind == "duplicate":
+                file.write(line % 7)
+        command = [sys.executable, "-c", textwrap.dedent(DRIVER)]
+        done = subprocess.run(
+            [*command, str(tmp_path / kind), str(seed), str(512 << 20)],
+            capture_output=True, text=True, timeout=1500, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        said, python, java = done.stdout.splitlines()
+        found[kind] = (said.strip(), int(python) + int(java))
+    assert found["clean"][0] == "spark"
+    assert found["duplicate"][0].startswith("s 8 and 2000001")
+    assert found["duplicate"][1] < found["clean"][1] + 200, found
