@@ -31,7 +31,7 @@ def test_the_overview_counts_and_draws_the_schema(visit):
     diagram = page.get_by_role("img", name=re.compile("Diagram of the schema: Article"))
     expect(diagram.locator(".box")).to_have_count(5)
     expect(page.get_by_text("Indexes and storage")).to_be_visible()
-    expect(page.get_by_text("Five thousand city briefs")).to_be_visible()
+    expect(page.get_by_text("5,000 city briefs")).to_be_visible()
 
 
 def test_the_nodes_of_a_type_are_listed_in_pages(visit):

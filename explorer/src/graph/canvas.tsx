@@ -87,6 +87,7 @@ export function GraphCanvas(props: Props) {
         nodeReducer: (node, data) => reduceNode(latest.current, node, data),
         edgeReducer: (edge, data) => reduceEdge(latest.current, edge, data),
         defaultDrawNodeHover: () => undefined,
+        defaultDrawNodeLabel: drawLabel,
       });
     } catch {
       setFailed(true);
@@ -177,19 +178,42 @@ export function GraphCanvas(props: Props) {
   );
 }
 
+const LONGEST_LABEL = 32;
+const LABEL_GAP = 4;
+
+/** A label beside its node: on the other side where it would leave the canvas, with a rim where it covers an edge. */
+function drawLabel(context: CanvasRenderingContext2D, data: { label?: string | null; x: number; y: number; size: number }, settings: { labelSize: number; labelFont: string; labelWeight: string }): void {
+  if (!data.label) return;
+  const text = data.label.length > LONGEST_LABEL ? `${data.label.slice(0, LONGEST_LABEL - 1)}…` : data.label;
+  context.font = `${settings.labelWeight} ${settings.labelSize}px ${settings.labelFont}`;
+  const width = context.measureText(text).width;
+  const right = data.x + data.size + LABEL_GAP;
+  const isCut = right + width > context.canvas.clientWidth - LABEL_GAP;
+  const x = isCut ? data.x - data.size - LABEL_GAP - width : right;
+  const y = data.y + settings.labelSize / 3;
+  context.lineJoin = "round";
+  context.lineWidth = 4;
+  context.strokeStyle = cssColour("--panel");
+  context.strokeText(text, x, y);
+  context.fillStyle = cssColour("--ink");
+  context.fillText(text, x, y);
+}
+
 function paint(sigma: Sigma): void {
-  sigma.setSetting("labelColor", { color: cssColour("--ink") });
   sigma.setSetting("edgeLabelColor", { color: cssColour("--dim") });
   sigma.setSetting("defaultEdgeColor", cssColour("--edge"));
   sigma.refresh({ skipIndexation: true });
 }
+
+/** In a drawing of this size every node has its label; in larger ones those that have room. */
+const MOST_LABELLED = 25;
 
 function sizeByDegree(graph: Drawing): void {
   graph.forEachNode((key) => graph.setNodeAttribute(key, "size", Math.min(20, 6 + 1.6 * Math.sqrt(graph.degree(key)))));
 }
 
 function reduceNode({ selected, path, hiddenNodes, graph }: Props, node: string, data: Record<string, unknown>): Record<string, unknown> {
-  const shown: Record<string, unknown> = { ...data, type: "circle" };
+  const shown: Record<string, unknown> = { ...data, type: "circle", forceLabel: graph.order <= MOST_LABELLED };
   if (hiddenNodes.has(String(data.kind))) return { ...shown, hidden: true };
   if (node === selected) return { ...shown, size: Number(data.size) + 4, forceLabel: true, zIndex: 2 };
   if (path) return path.has(node) ? { ...shown, forceLabel: true, zIndex: 2, size: Number(data.size) + 2 } : { ...shown, color: cssColour("--faded"), label: "", zIndex: 0 };
