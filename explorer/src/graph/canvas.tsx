@@ -67,6 +67,7 @@ export function GraphCanvas(props: Props) {
 
   useEffect(() => {
     let made: Sigma;
+    const labels = new Labels();
     try {
       made = new Sigma(graph, host.current!, {
         allowInvalidContainer: true,
@@ -87,12 +88,13 @@ export function GraphCanvas(props: Props) {
         nodeReducer: (node, data) => reduceNode(latest.current, node, data),
         edgeReducer: (edge, data) => reduceEdge(latest.current, edge, data),
         defaultDrawNodeHover: () => undefined,
-        defaultDrawNodeLabel: drawLabel,
+        defaultDrawNodeLabel: labels.draw,
       });
     } catch {
       setFailed(true);
       return;
     }
+    made.on("beforeRender", () => labels.begin(made, graph));
     paint(made);
     made.on("clickNode", ({ node }) => latest.current.onSelect(node));
     made.on("clickStage", () => latest.current.onSelect(null));
@@ -181,22 +183,53 @@ export function GraphCanvas(props: Props) {
 const LONGEST_LABEL = 32;
 const LABEL_GAP = 4;
 
-/** A label beside its node: on the other side where it would leave the canvas, with a rim where it covers an edge. */
-function drawLabel(context: CanvasRenderingContext2D, data: { label?: string | null; x: number; y: number; size: number }, settings: { labelSize: number; labelFont: string; labelWeight: string }): void {
-  if (!data.label) return;
-  const text = data.label.length > LONGEST_LABEL ? `${data.label.slice(0, LONGEST_LABEL - 1)}…` : data.label;
-  context.font = `${settings.labelWeight} ${settings.labelSize}px ${settings.labelFont}`;
-  const width = context.measureText(text).width;
-  const right = data.x + data.size + LABEL_GAP;
-  const isCut = right + width > context.canvas.clientWidth - LABEL_GAP;
-  const x = isCut ? data.x - data.size - LABEL_GAP - width : right;
-  const y = data.y + settings.labelSize / 3;
-  context.lineJoin = "round";
-  context.lineWidth = 4;
-  context.strokeStyle = cssColour("--panel");
-  context.strokeText(text, x, y);
-  context.fillStyle = cssColour("--ink");
-  context.fillText(text, x, y);
+interface Box {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
+const overlap = (a: Box, b: Box): boolean => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+
+/** Draws the labels of a frame: each on a side of its node where it covers no other one and stays on the canvas. */
+class Labels {
+  private taken: Box[] = [];
+
+  /** Begin a frame. In a small drawing labels avoid the nodes as well. */
+  begin(sigma: Sigma, graph: Drawing): void {
+    this.taken = [];
+    if (graph.order > MOST_LABELLED) return;
+    graph.forEachNode((key) => {
+      const shown = sigma.getNodeDisplayData(key);
+      if (!shown || shown.hidden) return;
+      const { x, y } = sigma.framedGraphToViewport(shown);
+      const radius = sigma.scaleSize(shown.size);
+      this.taken.push({ left: x - radius, right: x + radius, top: y - radius, bottom: y + radius });
+    });
+  }
+
+  draw = (context: CanvasRenderingContext2D, node: { label?: string | null; x: number; y: number; size: number }, settings: { labelSize: number; labelFont: string; labelWeight: string }): void => {
+    if (!node.label) return;
+    const text = node.label.length > LONGEST_LABEL ? `${node.label.slice(0, LONGEST_LABEL - 1)}…` : node.label;
+    context.font = `${settings.labelWeight} ${settings.labelSize}px ${settings.labelFont}`;
+    const width = context.measureText(text).width;
+    const height = settings.labelSize;
+    const room = context.canvas.clientWidth;
+    const offset = node.size + LABEL_GAP;
+    const places: [number, number][] = [
+      [node.x + offset, node.y - height / 2],
+      [node.x - offset - width, node.y - height / 2],
+      [node.x - width / 2, node.y + offset - 2],
+      [node.x - width / 2, node.y - offset - height + 2],
+    ];
+    const boxes = places.map(([left, top]): Box => ({ left, top, right: left + width, bottom: top + height }));
+    const inside = boxes.filter((box) => box.left >= 0 && box.right <= room);
+    const box = inside.find((one) => !this.taken.some((other) => overlap(one, other))) ?? inside[0] ?? boxes[0]!;
+    this.taken.push(box);
+    context.fillStyle = cssColour("--ink");
+    context.fillText(text, box.left, box.bottom - height / 6);
+  };
 }
 
 function paint(sigma: Sigma): void {
