@@ -2,7 +2,7 @@
 
 A server runs on a graph of a million edges, one node of which has 5,000 more neighbours; Chromium opens the page.
 Goals: the first load transfers less than 500 KB; the overview is complete within two seconds, also the first
-one after the start of the server; a hub shows its first ten neighbours, and turns its pages, in below a second.
+one after the start of the server; a hub shows its first ten neighbours, and turns its pages, within two seconds.
 
 Chromium is taken from the path or from `OMNIGRAPH_TEST_BROWSER`; without it, a line says so.
 """
@@ -40,7 +40,7 @@ edge LivesIn: Person -> City
 """
 EDGES, HUB_NEIGHBOURS, ROUNDS = 1_000_000, 5_000, 5
 EDGES_PER_PERSON = 20
-GOAL_BYTES, GOAL_OVERVIEW_SECONDS, GOAL_HUB_SECONDS = 500_000, 2.0, 1.0
+GOAL_BYTES, GOAL_OVERVIEW_SECONDS, GOAL_HUB_SECONDS = 500_000, 2.0, 2.0
 FLAGS = ("--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 
 
@@ -164,9 +164,9 @@ def main() -> None:
         (f"overview of {options.edges:,} edges, again", readable(found.overview_seconds),
          found.overview_seconds < GOAL_OVERVIEW_SECONDS, "2 s"),
         (f"hub of {HUB_NEIGHBOURS:,}: first page", readable(found.hub_seconds),
-         found.hub_seconds < GOAL_HUB_SECONDS, "1 s"),
+         found.hub_seconds < GOAL_HUB_SECONDS, "2 s"),
         (f"hub of {HUB_NEIGHBOURS:,}: next page", readable(found.hub_page_seconds),
-         found.hub_page_seconds < GOAL_HUB_SECONDS, "1 s"),
+         found.hub_page_seconds < GOAL_HUB_SECONDS, "2 s"),
     ]  # fmt: skip
     for name, figure, is_met, goal in goals:
         print(f"{name:<40} {figure:>9}   goal {goal}: {'met' if is_met else 'MISSED'}")
