@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 import pytest
 
@@ -172,6 +173,28 @@ def test_texts_of_the_graph_stay_texts(visit):
     page.get_by_role("link", name=label).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(label)
     assert "owned" not in page.title()
+
+
+def test_texts_of_an_address_stay_texts(visit):
+    attack = quote(ATTACK, safe="")
+    for address in (
+        f"overview?branch={attack}",
+        f"overview?at={attack}",
+        f"entity/{attack}/{attack}",
+        f"graph/Person/{attack}",
+        f"search?q={attack}",
+        f"compare?from={attack}&to=main",
+        f"commit/{attack}",
+    ):
+        page = visit.open(address, wait="main :is(h1, [role=alert])")
+        page.wait_for_load_state("networkidle")
+        assert "owned" not in page.title()
+        assert page.locator("main img, main script, .state img").count() == 0
+
+
+def test_no_branch_has_a_name_with_markup(site):
+    refused = site.post13("/branches", {"name": ATTACK, "from": "main"})
+    assert refused.status_code == 400
 
 
 def test_what_is_not_there_is_said(visit):
