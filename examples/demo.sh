@@ -84,7 +84,13 @@ run cat history.py
 run python history.py $graph
 run omnigraph branch delete --uri $graph review
 
-say "8  Serve the cluster. The policy decides who may do what, in the engine."
+say "8  An agent works through MCP: its tools are the graph's, and it writes to a branch of its own."
+run cat agent.py
+run python agent.py $graph
+proposal=$(omnigraph branch list $graph | grep -o 'agent/[^ ]*')
+run omnigraph merge "$proposal" --uri $graph --delete-branch --as emma -m "the agent's title"
+
+say "9  Serve the cluster. The policy decides who may do what, in the engine."
 run cat newsroom.yaml
 export OMNIGRAPH_SERVER_BEARER_TOKENS_JSON='{"rita": "rita-token", "emma": "emma-token"}'
 show "omnigraph-server --cluster . &"
@@ -114,7 +120,7 @@ OMNIGRAPH_BEARER_TOKEN=emma-token run omnigraph mutate retitle --server "$url" -
 run cat remote.py
 run python remote.py "$url"
 
-say "9  Deploy a new schema to the running server: checked first, migrated, served. No other graph would notice."
+say "10  Deploy a new schema to the running server: checked first, migrated, served. No other graph would notice."
 sed -i.before 's/    city: String?/    city: String?\n    pen_name: String?/' schema.pg
 export OMNIGRAPH_BEARER_TOKEN=emma-token
 run omnigraph cluster plan --server "$url"

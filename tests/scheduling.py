@@ -21,6 +21,7 @@ GROUPS = {
     "tests/spark/": "a Spark session",
     "tests/crash/test_kills.py": "the recorded steps of each writer",
     "tests/surfaces/test_wheel.py": "an environment with the installed wheel",
+    "tests/surfaces/test_container.py": "an image with the installed wheel",
 }
 """Files and folders whose tests go to one worker, with what they share."""
 

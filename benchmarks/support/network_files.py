@@ -32,15 +32,21 @@ def write_json_lines(network: Network, path: Path) -> None:
             for block in rows.to_batches(_BLOCK):
                 ends = [block.column(end).cast(pa.utf8()) for end in ("from", "to")]
                 head = f'{{"edge":"{name}","from":"'
-                parts = [head, ends[0], '","to":"', ends[1], '"}\n']
-                _write(file, pc.binary_join_element_wise(*parts, ""))
+                parts = [head, ends[0], '","to":"', ends[1], '"']
+                values = [_json_value(key, block.column(key)) for key in _properties(rows)]
+                if values:
+                    parts += [',"data":{', pc.binary_join_element_wise(*values, ","), "}"]
+                _write(file, pc.binary_join_element_wise(*parts, "}\n", ""))
 
 
 def write_parquet(network: Network, folder: Path) -> list[Path]:
     """A file per type, ends of edges as ids."""
     written = []
     tables = network.nodes | {
-        name: pa.table({end: rows[end].cast(pa.utf8()) for end in ("from", "to")})
+        name: pa.table(
+            {end: rows[end].cast(pa.utf8()) for end in ("from", "to")}
+            | {key: rows[key] for key in _properties(rows)}
+        )
         for name, rows in network.edges.items()
     }
     for name, rows in tables.items():
@@ -48,6 +54,10 @@ def write_parquet(network: Network, folder: Path) -> list[Path]:
         pq.write_table(rows, path, row_group_size=_ROW_GROUP)
         written.append(path)
     return written
+
+
+def _properties(edges: pa.Table) -> list[str]:
+    return [name for name in edges.column_names if name not in ("from", "to")]
 
 
 def _json_value(name: str, column: pa.Array) -> pa.Array:

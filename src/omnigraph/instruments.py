@@ -1,6 +1,6 @@
 """What the engine says about its work while it runs: events that are counted, and steps that took time.
 
-Nobody listens unless a program installs `Instruments`, as a server does when it starts; without them an
+A program that wants to listen installs `Instruments`, as a server does when it starts; without them an
 event costs one comparison. The engine knows no library of metrics or traces.
 Tests: tests/unit/test_instruments.py, tests/server/test_metrics.py.
 """
@@ -62,7 +62,7 @@ _INSTALLED: Final = _Installed()
 
 
 def install(listener: Instruments | None) -> None:
-    """Listen from now on, in place of who listened before; None: nobody does."""
+    """Replace the listener; None removes it."""
     _INSTALLED.listener = listener
 
 

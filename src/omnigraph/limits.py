@@ -294,6 +294,15 @@ INDEX_MIN_ROWS: Final = 1000
 """Rows from which a table gets its look-up indexes. Below that a scan takes no longer than a look-up,
 and building the index would take longer than the write it belongs to."""
 
+INDEXED_UNDER_LOCK_ROWS: Final = 100_000
+"""Rows of a table up to which small writes, and loads on Spark, build missing look-up indexes in the same
+commit, which takes some tenths of a second. A load on Spark has those of larger tables built by tasks after
+its commit, while others may write."""
+
+INDEX_PART_ROWS: Final = 500_000
+"""Rows of which one Spark task builds a part of an index: a second's work. Joining twenty parts takes no longer
+than joining four."""
+
 APPROXIMATE_FROM: Final = 100_000
 """Rows from which the nearest vectors are looked for in some partitions of an index only. Fewer are
 compared one by one in a few milliseconds, and the answer is exact."""

@@ -50,6 +50,7 @@ class Settings(Struct, frozen=True):
     default_branch: str | None = None
     durability: Literal["fsync", "none"] = "fsync"
     embed_base_url: str | None = None
+    embed_deadline_ms: int = 60_000
     embed_model: str | None = None
     embed_provider: str | None = None
     embed_retry_attempts: int = 4
@@ -103,6 +104,7 @@ class Settings(Struct, frozen=True):
     java_home: str | None = None
     no_color: str | None = None
     openai_api_key: str | None = None
+    openrouter_api_key: str | None = None
     pager: str | None = None
     pyspark_python: str | None = None
     spark_user: str | None = None
@@ -192,11 +194,16 @@ VARIABLES: Final = (
         "what the local disk must have done before a write is acknowledged",
     ),
     Variable("OMNIGRAPH_EMBED_BASE_URL", _TEXT, "address of an OpenAI or compatible server"),
+    Variable(
+        "OMNIGRAPH_EMBED_DEADLINE_MS",
+        _AMOUNT,
+        "how long to wait for a provider in all attempts together; 0: no limit",
+    ),
     Variable("OMNIGRAPH_EMBED_MODEL", _TEXT, "model of an OpenAI or compatible server"),
     Variable(
         "OMNIGRAPH_EMBED_PROVIDER",
         Kind("`gemini`, `openai`, `openai-compatible` or `mock`", str),
-        "who computes vectors; without it Gemini",
+        "who computes vectors; without it the first of Gemini, OpenRouter and OpenAI that has a key",
     ),
     Variable("OMNIGRAPH_EMBED_RETRY_ATTEMPTS", _POSITIVE, "how often a provider is asked"),
     Variable(
@@ -327,6 +334,7 @@ VARIABLES: Final = (
     Variable("JAVA_HOME", _TEXT, "Java that runs Spark instead of the bundled one"),
     Variable("NO_COLOR", _TEXT, "any value: no colours"),
     Variable("OPENAI_API_KEY", _TEXT, "key for OpenAI or a compatible server"),
+    Variable("OPENROUTER_API_KEY", _TEXT, "key for OpenRouter or a compatible server"),
     Variable("PAGER", _TEXT, "program that shows long output on a terminal; `cat`: none"),
     Variable("PYSPARK_PYTHON", _TEXT, "Python that Spark starts on executors"),
     Variable("SPARK_USER", _TEXT, "user that Spark sees where the system knows none"),

@@ -132,6 +132,10 @@ def test_a_negative_weight_is_refused_wherever_it_is(weight):
         "$a $p: shortest <road>{1,4} $b",
         "$a $p: shortest <road>{1,4} $b by km",
         "$a: Town  optional { $a <road>{1,3} $b }",
+        "$a: Town  $b: Town  $c: Town  $a (road | rail){1,3} $b  $b * $c  $c <*> $a",
+        "$a: Town  $b: Town  exists { $a $e: <road> $b  $e.km > $a.pop }",
+        "$a: Town  $b: Town  sum($e.km) { $a $e: road $c  $c road $b } > count { $b road $c }",
+        "$a: Town  $b: Town  $a.pop = $b.pop or $a.name < $b.name",
     ],
 )
 def test_the_budget_counts_what_is_followed(roads, match):

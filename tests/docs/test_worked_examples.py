@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import omnigraph as og
 from omnigraph.catalog.compile import compile_schema
 from omnigraph.language.format import format_queries, format_schema
 from omnigraph.plan.lint import lint_queries
@@ -21,7 +23,7 @@ from omnigraph.read.source_files import read_source
 from tests.docs.markdown import ROOT
 
 EXAMPLES = ROOT / "examples"
-FOLDERS = ["memory", "packages"]
+FOLDERS = ["agents", "memory", "packages"]
 
 
 @pytest.fixture
@@ -75,6 +77,42 @@ def test_the_packages_are_asked_and_the_cause_is_found(copy):
     assert "certs | 1" in out
     [found] = [line for line in out.splitlines() if line.startswith("the assertion fails since")]
     assert found.endswith("actor=ada -4 cleo left")
+
+
+def test_agents_write_on_their_branches_and_a_reviewer_decides(copy):
+    out = run([sys.executable, "agents.py"], copy / "agents")
+    assert "registry: knew it already: Aster Labs is led by Noor Haddad." in out
+    for name in ("press", "registry", "forum"):
+        assert f"{name} proposes, on agent/{name}/" in out
+    assert out.count("Harbor Foods: employees 395 → 4") == 2
+    merged = re.findall(r"^merged (\w+): (\w+)$", out, re.MULTILINE)
+    assert merged == [("press", "fast_forward"), ("registry", "merged"), ("forum", "merged")]
+    assert "Harbor Foods: main has 410, registry 425" in out
+    reverted, harbor = out.partition("Reverted:\n")[2].split("\n\n")
+    assert [line.split()[0] for line in reverted.splitlines()] == ["180", "12000", "180"]
+    assert reverted.splitlines()[-1].endswith("rita     nobody else says so")
+    numbers = re.findall(r"^ +(\d+)  Tom Vance", harbor, re.MULTILINE)
+    assert numbers == ["395", "410", "425"]
+    assert "2 rows from branch main via evidence" in harbor
+
+
+def test_the_agent_of_the_demo_writes_to_a_branch_of_its_own(copy):
+    folder = copy / "archive"
+    article = {"slug": "article-42", "title": "A", "body": "B", "section": "culture"}
+    row = {"type": "Article", "data": article | {"published": "2024-01-01"}}
+    with og.init(folder / "archive.omni", schema=folder / "schema.pg") as graph:
+        graph.load([row], "append")
+        out = run([sys.executable, "agent.py", "archive.omni"], folder)
+        [branch] = re.findall(
+            r"^mutate: wrote to the branch (agent/archivist/\w+)$", out, re.MULTILINE
+        )
+        assert "query: [{'title': 'A', 'section': 'culture'}]" in out
+        assert "diff: [('update', 'article-42')]" in out
+        assert branch in graph.branches
+        graph.merge(branch)
+        merged = graph.get("Article", "article-42")
+        assert merged is not None
+        assert merged["title"] == "What the agent calls it"
 
 
 def shown(value: Any) -> str:

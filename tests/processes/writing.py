@@ -243,7 +243,7 @@ def _without_lock() -> Iterator[None]:
 
 @contextmanager
 def _held_by_nobody(
-    _locks: WriterLocks, _branch: str | None, operation: str, _deadline: object
+    _locks: WriterLocks, _branch: str | None, operation: str, _deadline: object, _began: float
 ) -> Iterator[HeldLock]:
     yield HeldLock(operation, ())
 

@@ -16,7 +16,7 @@ from omnigraph.embedding import spark_embed as embed_tasks
 from omnigraph.export import run as export_run
 from omnigraph.export import spark_export
 from omnigraph.load import run as load_run
-from omnigraph.load import spark_frames, spark_load
+from omnigraph.load import spark_frames, spark_indexes, spark_load
 from omnigraph.merge import plan, table_merge
 from omnigraph.schema import tables as schema_tables
 from omnigraph.spark import tasks
@@ -63,6 +63,7 @@ def tasks_in_this_process(step: int) -> Iterator[None]:
     with patched(
         (spark_load, "run_tasks", run_tasks),
         (spark_load, "run_exchange", run_exchange),
+        (spark_indexes, "run_tasks", run_tasks),
         (spark_load, "LOAD_RANGE_BYTES", step),
         (load_run, "session_of", lambda choice: None),
     ):

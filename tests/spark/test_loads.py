@@ -12,7 +12,7 @@ import pytest
 
 from omnigraph.api.graph import init
 from omnigraph.errors import LoadError, LoadSourceError, SourceUnreadable, UsageError
-from omnigraph.load.splits import located
+from omnigraph.load.splits import placed
 from omnigraph.spark.tasks import noting_jobs
 from tests.spark.graphs import SCHEMA, comparable, data_files, edge, exported, person, town
 
@@ -259,10 +259,10 @@ def test_a_file_that_vanishes_or_changes_meanwhile_leaves_nothing(graphs, seed, 
 
         def after_counting(*args, damage=damage):
             damage()
-            return located(*args)
+            return placed(*args)
 
         with monkeypatch.context() as patch:
-            patch.setattr("omnigraph.load.spark_load.located", after_counting)
+            patch.setattr("omnigraph.load.spark_load.placed", after_counting)
             with pytest.raises(error):
                 graph.load(seed, "append", engine="spark")
         assert data_files(graph.uri) == set()

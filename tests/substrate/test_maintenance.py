@@ -161,6 +161,25 @@ class TestBlobs:
         assert sorted(filter(None, read.values())) == [b"late", b"x", b"y" * 100_000]
 
 
+def test_parts_of_a_btree_over_different_fragments_become_one_index():
+    dataset = make("a", "b")
+    for person in ("c", "d"):
+        dataset = commit(dataset, appended(dataset, person))
+    parts = [
+        dataset.create_index_uncommitted("id", "BTREE", name="id_idx", fragment_ids=[number])
+        for number in (2, 0, 1)
+    ]
+    joined = dataset.merge_existing_index_segments(parts)
+    dataset = commit(
+        dataset, Transaction(dataset.version, LanceOperation.CreateIndex([joined], []))
+    )
+    assert coverage(dataset) == {"id_idx": {0, 1, 2}}
+    for person in ids(dataset):
+        found = dataset.scanner(columns=["id"], filter=f"id = '{person}'")
+        assert "ScalarIndexQuery" in found.explain_plan()
+        assert found.to_table().column("id").to_pylist() == [person]
+
+
 # -- indexes of vectors ---------------------------------------------------------------------------
 
 

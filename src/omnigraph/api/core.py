@@ -223,7 +223,7 @@ class GraphCore:
         return resolve_ref(self.parts, bound, ref, argument=argument)
 
     def limit(self, actor: str | None, snapshot: Snapshot | None = None) -> ReadView | None:
-        """What the policy shows an actor; None if it limits nobody.
+        """What the policy shows an actor; None if it has no read rules.
 
         That depends on the present schema, which is that of the newest state of any branch. Raises
         `PolicyUndecided`.

@@ -30,7 +30,7 @@ from omnigraph.errors import (
 )
 from omnigraph.faults import declare
 from omnigraph.graph.parts import GraphParts
-from omnigraph.limits import PUBLISH_BUDGET_SECONDS
+from omnigraph.limits import INDEXED_UNDER_LOCK_ROWS, PUBLISH_BUDGET_SECONDS
 from omnigraph.progress import SILENT, Progress
 from omnigraph.providers.documents import DocumentVectors, TextsToEmbed
 from omnigraph.side_by_side import begin, in_parallel
@@ -110,6 +110,8 @@ class WriteRequest:
     """The vectors of the write's texts. Under the lock, no provider is asked for more of them."""
     progress: Progress = SILENT
     lock_time: LockTime = field(default_factory=LockTime)
+    indexes_later: bool = False
+    """Whether the caller builds look-up indexes of large tables after the write."""
 
     @property
     def locks(self) -> tuple[str | None, ...]:
@@ -150,7 +152,7 @@ class TableWriter:
         """Tables whose last write had to be prepared again, because of what others had written."""
         self.in_turns: frozenset[str] = frozenset()
         """The tables that changed in the last turn that several writers shared."""
-        self.compactor = BackgroundCompactor(parts, self._note_compaction)
+        self.compactor = BackgroundCompactor(parts, self.note_compaction)
         self.endings = PendingEndings()
 
     def commit(self, request: WriteRequest) -> CommitRecord | None:
@@ -172,7 +174,7 @@ class TableWriter:
             checked = self.parts.snapshot_of(newest)
             request = replace(request, change=request.prepare(checked), checked=checked)
 
-    def _note_compaction(self, commit: CommitRecord) -> None:
+    def note_compaction(self, commit: CommitRecord) -> None:
         """A compaction changes no row: writes that were prepared before it still hold."""
         if commit.parent_commit_id is not None:
             self.parts.manifest.recent.add(commit.graph_commit_id, commit.parent_commit_id, {})
@@ -386,8 +388,14 @@ class TableWriter:
         lock: HeldLock,
     ) -> list[Warning]:
         """Build missing look-up indexes of the written tables."""
+        # Others have to wait for it. A small write that finds a large table without its indexes leaves
+        # them to the load that has made it large, or to the next one.
+        is_small = request.change is not None and request.change.is_small
+        waits = request.indexes_later or is_small
         missing = [
-            missing_lookups(table, ready.declared)
+            ()
+            if waits and table.row_count() > INDEXED_UNDER_LOCK_ROWS
+            else missing_lookups(table, ready.declared)
             for ready, table in zip(tables, written, strict=True)
         ]
         warnings: list[Warning] = []

@@ -232,6 +232,7 @@ class Loader:
                 quarantined=quarantined,
                 vectors=vectors,
                 progress=options.progress,
+                indexes_later=spark_load is not None,
             )
             options.progress.stage("write", sum(staged.rows_loaded.values()))
             try:
@@ -245,12 +246,28 @@ class Loader:
                 spark_load.finish(
                     lambda: made.snapshot_of(made.manifest.at(branch.physical, sequence))
                 )
+                self._index(spark_load, staged, branch, contract, request)
         loaded = _note(options, staged)
         if spark_load is None:
             return Loaded(commit, loaded, replayed=False)
         stages = tuple(StageFigures(job.name, job.tasks, job.seconds) for job in jobs)
         held = request.lock_time.seconds
         return Loaded(commit, loaded, False, "spark", stages, held)
+
+    def _index(
+        self,
+        load: SparkLoad,
+        staged: StagedLoad,
+        branch: BranchRef,
+        contract: SchemaContract,
+        request: WriteRequest,
+    ) -> None:
+        """Have tasks build the look-up indexes that the commit has left out."""
+        from omnigraph.load.spark_indexes import SparkIndexing
+
+        lock_time, progress = request.lock_time, request.progress
+        indexing = SparkIndexing(load.spark, self._writer, branch, contract, lock_time, progress)
+        indexing.run(write.table_key for write in staged.change.writes)
 
     def _frames(self, options: LoadOptions) -> SparkFrames:
         """Stages Spark data frames, should the load have any."""

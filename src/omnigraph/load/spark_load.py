@@ -105,6 +105,10 @@ class SparkLoad:
         self._splits: Sequence[Split] | None = None
         self._attempts: list[_Attempt] = []
 
+    @property
+    def spark(self) -> SparkSession:
+        return self._spark_job.spark
+
     def stage(self, against: Snapshot) -> StagedLoad:
         """Read, validate and write all splits. Raises `LoadError`; then nothing of it is left."""
         if self._splits is None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import assert_never
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.language.query import ast
+from omnigraph.language.query.habits import name_hint
 from omnigraph.language.query.print_expression import print_expression
 from omnigraph.language.syntax import Name
 from omnigraph.language.types import PropType, Scalar
@@ -49,6 +51,10 @@ _TEXT_CODES = {
     ast.TextFunction.MATCH_TEXT: "T20",
 }
 _MAX_EDITS = 2
+
+
+def _properties(bound: Bound | None) -> Container[str]:
+    return () if bound is None else bound.properties
 
 
 def _has_extremes(kind: PropType) -> bool:
@@ -116,6 +122,9 @@ class ExpressionChecker(OperatorChecker):
             and expression.name not in self._scope.parameters
             and self._scope.find(expression.name) is None
         )
+
+    def is_entity(self, variable: ast.Variable) -> bool:
+        return self._scope.find(variable.name) is not None
 
     def infer(self, expression: ast.Expression, wanted: PropType) -> None:
         parameters = self._scope.parameters
@@ -240,10 +249,18 @@ class ExpressionChecker(OperatorChecker):
     def _alias(self, reference: ast.AliasReference, aliases: Aliases) -> Expr:
         expression = aliases.get(reference.name.text)
         if expression is None:
-            hint = did_you_mean(reference.name.text, aliases)
             message = f"unknown alias `{reference.name}`"
-            self._errors.fail(reference.span, "T6", message, hint)
+            self._errors.fail(reference.span, "T6", message, self._name_hint(reference, aliases))
         return expression
+
+    def _name_hint(self, reference: ast.AliasReference, aliases: Aliases) -> str | None:
+        """What a bare word that is no alias may have been meant to be."""
+        word = reference.name.text
+        owners = (v for v in self._scope.names() if word in _properties(self._scope.find(v)))
+        owner = next(iter(sorted(owners)), None)
+        if owner is not None:
+            return f"a property is read from its variable: `${owner}.{word}`"
+        return did_you_mean(word, aliases) or name_hint(word)
 
     # -- aggregates -------------------------------------------------------------------------
 

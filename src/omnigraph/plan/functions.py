@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from omnigraph.diagnostics import counted, did_you_mean
 from omnigraph.language.query import ast
+from omnigraph.language.query.habits import function_hint
 from omnigraph.language.types import PropType, Scalar
 from omnigraph.plan.ir import Compute, Constant, Expr, Null, Param
 
@@ -117,7 +118,7 @@ def check_call(errors: TypeErrors, call: ast.Call, arguments: tuple[Expr, ...]) 
         return _coalesce(errors, call, arguments)
     function = FUNCTIONS.get(name)
     if function is None:
-        hint = did_you_mean(name, (*_NAMES, *_BUILT_IN))
+        hint = function_hint(name) or did_you_mean(name, (*_NAMES, *_BUILT_IN))
         errors.fail(call.function.span, "T61", f"unknown function `{name}`", hint)
     most = len(function.kinds)
     if not most - function.optional <= len(arguments) <= most:

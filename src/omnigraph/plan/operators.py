@@ -61,7 +61,10 @@ class OperatorChecker(ABC):
         is_bool = typed.type.scalar is Scalar.BOOL and not typed.type.list
         if not is_bool or isinstance(typed, EntityId):
             message = f"a condition must be Boolean, got {shown_type(typed)}"
-            self._errors.fail(expression.span, "T41", message)
+            hint = None
+            if isinstance(typed, EntityId):
+                hint = "an edge between two variables is written `$a knows $b`"
+            self._errors.fail(expression.span, "T41", message, hint)
         return typed
 
     def operator(self, expression: ast.Expression, aliases: Aliases | None) -> Expr | None:
@@ -110,6 +113,7 @@ class OperatorChecker(ABC):
     # -- comparisons ------------------------------------------------------------------------
 
     def _comparison(self, clause: ast.Comparison, aliases: Aliases | None) -> Comparison:
+        self._refuse_arrow(clause)
         left, right = self._sides(clause, aliases)
         match clause.operator:
             case Operator.CONTAINS:
@@ -125,6 +129,21 @@ class OperatorChecker(ABC):
             case _:
                 self._check_comparison(clause, left.type, right.type)
         return Comparison(left, clause.operator, right)
+
+    def _refuse_arrow(self, clause: ast.Comparison) -> None:
+        """Refuse `$a <- $b` between nodes, which reads as `$a < (-$b)`."""
+        right = clause.right
+        while isinstance(right, ast.Arithmetic):
+            right = right.left
+        if clause.operator is not Operator.LT or not isinstance(right, ast.Negative):
+            return
+        if isinstance(clause.left, ast.Variable) and self.is_entity(clause.left):
+            hint = "an edge is written from its source to its destination: `$b knows $a`"
+            self._errors.fail(clause.span, "T7", "filter comparisons require scalar operands", hint)
+
+    def is_entity(self, _variable: ast.Variable) -> bool:
+        """Whether a variable is bound to a node, an edge or a path."""
+        return False
 
     def _sides(self, clause: ast.Comparison, aliases: Aliases | None) -> tuple[Expr, Expr]:
         """Both operands; an undeclared parameter takes its type from the other one."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.diagnostics import counted
 from omnigraph.errors import EmbeddingFailed, EmbeddingRefused
 
 if TYPE_CHECKING:
@@ -59,11 +60,13 @@ _MAX_RETRY_AFTER_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class CallSettings:
-    """Timeout, attempts and backoff of requests."""
+    """Timeout, attempts, backoff and deadline of requests."""
 
     timeout_s: float = 30.0
     attempts: int = 4
     backoff_s: float = 0.2
+    deadline_s: float = 60.0
+    """The longest time that all attempts may take together."""
 
 
 class Calls:
@@ -80,14 +83,16 @@ class Calls:
         import httpx
 
         settings = self._settings
+        end = time.monotonic() + settings.deadline_s
         for attempt in range(1, settings.attempts + 1):
             retry_after = 0.0
+            timeout_s = min(settings.timeout_s, end - time.monotonic())
             try:
-                answer = self._client.post(url, json=body)
+                answer = self._client.post(url, json=body, timeout=timeout_s)
             except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
                 raise EmbeddingFailed(f"{url} is not a valid server address: {error}") from error
             except httpx.HTTPError as error:
-                failure = f"no answer from {url}: {_reason(error, settings.timeout_s)}"
+                failure = f"no answer from {url}: {_reason(error, timeout_s)}"
             else:
                 if answer.is_success:
                     return _json(answer)
@@ -99,7 +104,13 @@ class Calls:
                 retry_after = _retry_after(answer)
             if attempt < settings.attempts:
                 delay = settings.backoff_s * 2 ** min(attempt - 1, _MAX_DOUBLINGS)
-                time.sleep(max(delay, retry_after))
+                delay = max(delay, retry_after)
+                if time.monotonic() + delay >= end:
+                    shown = f"{settings.deadline_s:g} s"
+                    raise EmbeddingFailed(
+                        f"{failure} (asked {counted(attempt, 'time')}; the deadline is {shown})"
+                    )
+                time.sleep(delay)
         raise EmbeddingFailed(f"{failure} (asked {settings.attempts} times)")
 
 
@@ -149,6 +160,8 @@ def vector_of(values: Any, dimension: int, model: str) -> Vectors:
         )
     if not np.isfinite(vector).all():
         raise EmbeddingFailed(f"{model} answered with a number that is not finite")
+    if not vector.any():
+        raise EmbeddingFailed(f"{model} answered with a vector of zeros")
     return vector
 
 
@@ -193,8 +206,10 @@ class GeminiProvider:
         return vector_of(values, dimension, self.model)
 
 
-OPENAI_MODEL: Final = "text-embedding-3-small"
+OPENAI_MODEL: Final = "text-embedding-3-large"
 OPENAI_URL: Final = "https://api.openai.com/v1"
+OPENROUTER_MODEL: Final = "openai/text-embedding-3-large"
+OPENROUTER_URL: Final = "https://openrouter.ai/api/v1"
 
 _OPENAI_BATCH_TEXTS: Final = 128
 

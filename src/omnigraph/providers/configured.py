@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
@@ -14,6 +15,8 @@ from omnigraph.providers.clients import (
     GEMINI_URL,
     OPENAI_MODEL,
     OPENAI_URL,
+    OPENROUTER_MODEL,
+    OPENROUTER_URL,
     CallSettings,
     GeminiProvider,
     MockProvider,
@@ -46,7 +49,7 @@ def provider_of(model: str) -> Provider:
         return active
     kind, _, name = model.partition("/")
     settings = read_settings()
-    if (settings.embed_provider or "").lower() == "openai-compatible" and kind == "openai":
+    if _chosen(settings) == "openai-compatible" and kind == "openai":
         # That address is the one of another server.
         settings = replace(settings, embed_base_url=None)
     missing = f"'{kind}' is not a provider that can be configured"
@@ -80,11 +83,23 @@ def _provider(settings: Settings, named: str | None = None) -> Provider:
     """One provider per set of settings, so that connections are kept. A schema may name the model."""
     if settings.embeddings_mock:
         return MockProvider()
-    name = (settings.embed_provider or "gemini").lower()
+    name = _chosen(settings)
     if name not in _MAKERS:
         known = ", ".join(sorted(_MAKERS))
         raise InputError(f"OMNIGRAPH_EMBED_PROVIDER is `{name}`; it can be one of: {known}")
     return _MAKERS[name](settings, named)
+
+
+def _chosen(settings: Settings) -> str:
+    """The provider that is named, or else the first that has a key."""
+    if settings.embed_provider is not None:
+        return settings.embed_provider.lower()
+    if settings.gemini_api_key is None:
+        if settings.openrouter_api_key is not None:
+            return "openai-compatible"
+        if settings.openai_api_key is not None:
+            return "openai"
+    return "gemini"
 
 
 def _gemini(settings: Settings, named: str | None) -> Provider:
@@ -100,13 +115,16 @@ def _openai(settings: Settings, named: str | None) -> Provider:
 
 
 def _openai_compatible(settings: Settings, named: str | None) -> Provider:
-    """Any server; a local one often wants no key."""
+    """OpenRouter, or any other server; a local one often wants no key."""
     model = named or settings.embed_model
+    key = _key(settings.openrouter_api_key, "OPENROUTER_API_KEY")
     if settings.embed_base_url is None:
-        raise EmbeddingNotConfigured("OMNIGRAPH_EMBED_BASE_URL")
+        if key is None:
+            raise EmbeddingNotConfigured("OMNIGRAPH_EMBED_BASE_URL")
+        return OpenAiProvider(key, OPENROUTER_URL, model or OPENROUTER_MODEL, _calls(settings))
     if model is None:
         raise EmbeddingNotConfigured("OMNIGRAPH_EMBED_MODEL")
-    key = _key(settings.openai_api_key, "OPENAI_API_KEY")
+    key = key or _key(settings.openai_api_key, "OPENAI_API_KEY")
     return OpenAiProvider(key, settings.embed_base_url, model, _calls(settings))
 
 
@@ -137,6 +155,7 @@ def _calls(settings: Settings) -> CallSettings:
         settings.embed_timeout_ms / 1000,
         settings.embed_retry_attempts,
         settings.embed_retry_backoff_ms / 1000,
+        settings.embed_deadline_ms / 1000 or math.inf,
     )
 
 

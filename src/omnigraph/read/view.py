@@ -54,7 +54,7 @@ class ReadView:
     params: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     known: frozenset[tuple[str, str]] | None = None
     """If given, the only types, as `(type, "")`, and properties that there are. What an earlier schema
-    had besides is hidden, although nobody can name it any more."""
+    had besides is hidden."""
     _compiled: dict[str, tuple[EntityType, Filter]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -203,7 +203,7 @@ class ReadView:
         try:
             self.predicate(declared)
         except LanguageError:
-            # An earlier schema may lack what the condition reads; nobody can tell which rows to show.
+            # An earlier schema may lack what the condition reads; then no row is shown.
             return True
         return False
 

@@ -369,13 +369,14 @@ FragmentGroup = tuple[int, ...]
 """The ids of fragments that one task reads."""
 
 
-def fragment_groups(table: Table) -> tuple[FragmentGroup, ...]:
+def fragment_groups(table: Table, rows: int | None = None) -> tuple[FragmentGroup, ...]:
     """All fragments of a table with rows, in parts of about as many rows as a task reads."""
+    most = LOAD_RANGE_ROWS if rows is None else rows
     groups: list[FragmentGroup] = []
     held: list[int] = []
     count = 0
     for fragment in table.fragments():
-        if held and count + fragment.rows > LOAD_RANGE_ROWS:
+        if held and count + fragment.rows > most:
             groups.append(tuple(held))
             held, count = [], 0
         held.append(fragment.id)

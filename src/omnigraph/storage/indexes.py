@@ -32,6 +32,7 @@ from omnigraph.limits import INDEX_CHECKED_BYTES
 from omnigraph.storage.commit_sync import CommitSync
 from omnigraph.storage.failures import cause_of, naming_failures
 from omnigraph.storage.lineage import Lineage, line_of_base
+from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.table import Table
 from omnigraph.temporary import TemporaryFolder
 
@@ -320,14 +321,46 @@ def build_partitioned(table: Table, column: str, centres: Centres) -> BuiltIndex
     )
 
 
-def _build(table: Table, column: str, kind: str, **options: Any) -> BuiltIndex:
-    fragments = [fragment.id for fragment in table.fragments()]
+def build_btree_part(table: Table, column: str, fragment_ids: Sequence[int]) -> BuiltIndex:
+    """The part of a look-up index that covers some fragments. It is of use when joined with the others."""
+    return _build(table, column, BTREE, fragment_ids)
+
+
+def join_parts(table: Table, parts: Sequence[BuiltIndex]) -> BuiltIndex:
+    """One index of the parts that were built over different fragments of a table."""
+    if len(parts) == 1:
+        return parts[0]
+    with naming_failures("join the parts of an index", table.lineage.uri):
+        joined = table.dataset.merge_existing_index_segments(list(parts))
+    return _checked(table, joined)
+
+
+def remove_built(objects: ObjectStore, lineage: Lineage, built: Iterable[BuiltIndex]) -> None:
+    """Remove the files of indexes that no commit names and none ever will."""
+    for index in built:
+        objects.delete_prefix(f"{lineage.folder}/_indices/{index.uuid}")
+
+
+def _build(
+    table: Table,
+    column: str,
+    kind: str,
+    fragment_ids: Sequence[int] | None = None,
+    **options: Any,
+) -> BuiltIndex:
+    if fragment_ids is None:
+        fragment_ids = [fragment.id for fragment in table.fragments()]
     name = _name(column)
     replaces = name in damaged_indexes(table)
     with naming_failures("build an index", table.lineage.uri):
         built = table.dataset.create_index_uncommitted(
-            column, kind, name=name, fragment_ids=fragments, replace=replaces, **options
+            column, kind, name=name, fragment_ids=list(fragment_ids), replace=replaces, **options
         )
+    return _checked(table, built)
+
+
+def _checked(table: Table, built: LibraryIndex) -> BuiltIndex:
+    """An index that was just built, with checksums beside its files."""
     if table.lineage.checks is not None:
         table.lineage.checks.write_one(index_folder(table.lineage, built))
     return BuiltIndex(built)

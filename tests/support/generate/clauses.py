@@ -437,7 +437,12 @@ class ClauseBuilder:
         for name, types in sorted(self.edges.items()):
             members = [self.catalog.edges[member].properties for member in types]
             for prop in members[0].values() if members else ():
-                if wanted(prop.type) and all(prop.name in other for other in members):
+                kinds = {other[prop.name].type for other in members if prop.name in other}
+                if (
+                    wanted(prop.type)
+                    and kinds == {prop.type}
+                    and all(prop.name in other for other in members)
+                ):
                     found.append((PropertyAccess(Variable(name), Name(prop.name)), prop.type))
         return found
 

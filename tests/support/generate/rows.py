@@ -42,6 +42,10 @@ def _texts(draw: st.DrawFn, catalog: Catalog, declared: EntityType, may: Range) 
     return print_expression(builder.condition(found.condition, depth=2))
 
 
+OPERANDS = frozenset({"not", "null", "true", "false"})
+"""Words that are no names where an operand begins."""
+
+
 class _RowBuilder(ClauseBuilder):
     """Bare words are the properties of the row."""
 
@@ -52,7 +56,7 @@ class _RowBuilder(ClauseBuilder):
     def access(
         self, wanted: Callable[[PropType], bool], *, edges: bool = False
     ) -> tuple[Expression, PropType] | None:
-        properties = self.declared.properties.values()
+        properties = [p for p in self.declared.properties.values() if p.name not in OPERANDS]
         found = [(AliasReference(Name(p.name)), p.type) for p in properties if wanted(p.type)]
         return self.draw(st.sampled_from(found)) if found else None
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 import omnigraph as og
 
 
+@pytest.mark.acceptance("U-159", partly="--out; the algorithm is called degrees")
 def test_values_are_printed_in_every_format(cli, full):
     code, out, _ = cli("analyze", "degrees", full, "--edge", "Cites", "--undirected", "--json")
     document = json.loads(out)

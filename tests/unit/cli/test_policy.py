@@ -39,6 +39,7 @@ WRITES = {
     "pin delete": ("pin", "delete", "v1"),
     "schema apply": ("schema", "apply", "--schema", "library.pg"),
     "ensure-indices": ("ensure-indices",),
+    "analyze": ("analyze", "degrees", "--node", "Author", "--write", "degree=born"),
     "embed": ("embed", "--target", "g"),
     "optimize": ("optimize",),
     "cleanup": ("cleanup", "--keep", "1", "--confirm"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+import httpx
 import numpy as np
 import pytest
 
@@ -24,6 +27,8 @@ SETTINGS = (
     "OMNIGRAPH_GEMINI_BASE_URL",
     "GEMINI_API_KEY",
     "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "OMNIGRAPH_EMBED_DEADLINE_MS",
 )
 
 
@@ -190,6 +195,8 @@ def test_a_server_that_is_not_there_is_named(monkeypatch):
          "other than a list"),
         ('{"embedding": {"values": [1, 2, 3, null]}, "data": [{"index": 0, "embedding": [1, 2, 3, null]}]}',
          "not finite"),
+        ('{"embedding": {"values": [0, 0, 0, 0]}, "data": [{"index": 0, "embedding": [0, 0, 0, 0]}]}',
+         "a vector of zeros"),
     ],
 )  # fmt: skip
 def test_answers_that_are_no_vectors_are_refused(provider, server, answer, complaint):
@@ -221,6 +228,79 @@ def test_what_is_missing_is_named(monkeypatch, chosen, missing):
         monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", chosen)
     with pytest.raises(EmbeddingNotConfigured, match=missing):
         required_provider()
+
+
+@pytest.mark.acceptance("U-380")
+@pytest.mark.parametrize(
+    ("keys", "model", "address"),
+    [
+        (["OPENAI"], "openai/text-embedding-3-large", "https://api.openai.com/v1"),
+        (
+            ["OPENAI", "OPENROUTER"],
+            "openai/openai/text-embedding-3-large",
+            "https://openrouter.ai/api/v1",
+        ),
+        (
+            ["OPENAI", "OPENROUTER", "GEMINI"],
+            "gemini/gemini-embedding-2-preview",
+            "https://generativelanguage.googleapis.com/v1beta",
+        ),
+    ],
+)
+def test_without_a_name_the_first_provider_with_a_key_is_asked(monkeypatch, keys, model, address):
+    for key in keys:
+        monkeypatch.setenv(f"{key}_API_KEY", f"{key.lower()}-key")
+    asked = []
+
+    def post(client, url, **rest):
+        asked.append((str(url), dict(client.headers)))
+        raise httpx.ConnectError("no network here")
+
+    monkeypatch.setattr(httpx.Client, "post", post)
+    monkeypatch.setenv("OMNIGRAPH_EMBED_RETRY_ATTEMPTS", "1")
+    assert required_provider().model == model
+    with pytest.raises(EmbeddingFailed, match="no network here"):
+        required_provider().embed(["x"], Task.QUERY, 4)
+    ((url, headers),) = asked
+    assert url.startswith(address)
+    assert f"{keys[-1].lower()}-key" in " ".join(headers.values())
+
+
+def test_a_compatible_server_gets_the_key_of_openrouter_first(server, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "openai-compatible")
+    monkeypatch.setenv("OPENAI_API_KEY", "openai-key")
+    with pytest.raises(EmbeddingNotConfigured, match="OMNIGRAPH_EMBED_BASE_URL"):
+        required_provider()  # The key of OpenAI is not sent to OpenRouter.
+    monkeypatch.setenv("OMNIGRAPH_EMBED_BASE_URL", server.url)
+    monkeypatch.setenv("OMNIGRAPH_EMBED_MODEL", "local")
+    required_provider().embed(["x"], Task.QUERY, 4)
+    monkeypatch.setenv("OPENROUTER_API_KEY", "router-key")
+    required_provider().embed(["x"], Task.QUERY, 4)
+    sent = [headers["authorization"] for _, headers, _ in server.requests]
+    assert sent == ["Bearer openai-key", "Bearer router-key"]
+
+
+@pytest.mark.acceptance("U-382")
+@pytest.mark.parametrize("script", [[Hang(5.0)] * 4, [Refuse(503)] * 4])
+def test_all_attempts_together_end_at_the_deadline(server, monkeypatch, script):
+    monkeypatch.setenv("OMNIGRAPH_EMBED_DEADLINE_MS", "300")
+    monkeypatch.setenv("OMNIGRAPH_EMBED_RETRY_BACKOFF_MS", "200")
+    monkeypatch.setenv("GEMINI_API_KEY", "key")
+    monkeypatch.setenv("OMNIGRAPH_GEMINI_BASE_URL", server.url)
+    server.script = script
+    began = time.monotonic()
+    with pytest.raises(EmbeddingFailed, match=r"the deadline is 0\.3 s"):
+        required_provider().embed(["copper"], Task.QUERY, 4)
+    assert time.monotonic() - began < 4
+
+
+def test_without_a_deadline_a_provider_is_asked_as_often_as_configured(server, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_EMBED_DEADLINE_MS", "0")
+    monkeypatch.setenv("GEMINI_API_KEY", "key")
+    monkeypatch.setenv("OMNIGRAPH_GEMINI_BASE_URL", server.url)
+    server.script = [Refuse(500)] * 10
+    with pytest.raises(EmbeddingFailed, match="asked 4 times"):
+        required_provider().embed(["copper"], Task.QUERY, 4)
 
 
 def test_an_unknown_provider_is_refused(monkeypatch):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LOOPBACK: Final = "127.0.0.1"
 GRACE_SECONDS: Final = 5
 LOCAL_ACTOR: Final = "explorer"
-"""Who writes if the command line and the configuration name nobody."""
+"""The actor of writes if neither the command line nor the configuration names one."""
 
 
 @declare("explore")
@@ -37,8 +37,8 @@ def explore(
 ) -> int:
     """Show the graph at URI, or behind a server, in a browser.
 
-    A local graph is served on the loopback interface until Ctrl-C, to whoever has the address: it contains a token
-    made for this run. A server shows its own page, which asks for a token.
+    A local graph is served on the loopback interface until Ctrl-C. The address contains a token made for this
+    run: keep it to yourself. A server shows its own page, which asks for a token.
     """
     from omnigraph.config.selection import RemoteTarget
     from omnigraph.extras import SERVER, is_installed

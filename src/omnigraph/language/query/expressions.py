@@ -77,6 +77,8 @@ class ExpressionReader(TokenReader):
                 self.at += 1
                 right = self.expression(binding + 1)
                 left = ast.Arithmetic(left, operator, right, self.span_since(first))
+        if self.is_word("not"):
+            self._refuse_negated_operator()
         for _ in range(entered):
             self.leave()
         return left
@@ -126,6 +128,13 @@ class ExpressionReader(TokenReader):
             operand = self.expression(FACTOR)
             return ast.Negative(operand, self.span_since(first))
         return self._primary()
+
+    def _refuse_negated_operator(self) -> None:
+        """Refuse `$x.p not in …`: the next word cannot begin an operand."""
+        following = self.texts[min(self.at + 1, len(self.texts) - 1)]
+        if following in OPERATOR_WORDS and following not in self.aliases:
+            hint = f"write `not ($x.p {following} …)`"
+            self.fail("`not` stands before a whole comparison", hint=hint)
 
     def _is_name(self) -> bool:
         """Whether a word that may begin an operand is a name here."""
@@ -398,4 +407,4 @@ class ExpressionReader(TokenReader):
 
     def fail(self, message: str, known: Iterable[str] = (), hint: str | None = None) -> NoReturn:
         """As in the base class, with a hint for what users of other query languages write."""
-        super().fail(message, known, hint or habit_hint(self.texts, self.at))
+        super().fail(message, known, hint or habit_hint(self.texts, self.at, message))

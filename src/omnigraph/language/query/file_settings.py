@@ -36,6 +36,8 @@ SETTINGS: Final = {
     "history_release_bytes": KnownSetting(ignored=True),
 }
 
+_SCHEMA_WORDS: Final = ("tables", "types", "schema", "databases")
+
 
 def setting_problem(name: str | None, value: int | str | None) -> tuple[str, str | None] | None:
     """What is wrong with a setting, and a hint.
@@ -47,7 +49,10 @@ def setting_problem(name: str | None, value: int | str | None) -> tuple[str, str
     known = SETTINGS.get(name)
     if known is None:
         names = ", ".join(SETTINGS)
-        return f"unknown setting `{name}`; there are {names}", did_you_mean(name, SETTINGS)
+        hint = did_you_mean(name, SETTINGS)
+        if name in _SCHEMA_WORDS:
+            hint = "the schema is shown by `omnigraph schema show`"
+        return f"unknown setting `{name}`; there are {names}", hint
     if value is None:
         return None
     if known.words:

@@ -27,6 +27,7 @@ from omnigraph.limits import MAX_VECTOR_DIMENSION
 
 _STATEMENTS: Final = ("insert", "upsert", "update", "delete")
 _BODIES: Final = ("match", *_STATEMENTS)
+_BEGINNINGS: Final = ("query", *_BODIES, "explain", "branch", "show")
 _NOTES: Final = ("description", "instruction")
 _RESERVED_RESULTS: Final = ("rows", "columns")
 _BRANCH_ACTIONS: Final = {a.value: a for a in BranchAction}
@@ -87,6 +88,8 @@ class _QueryParser(PatternReader):
         while not self.at_end:
             first = self.at
             found = self._file_statement()
+            if alone and found is None and not queries and not self.is_word("query"):
+                self.fail("expected a query: `match`, `query` or a change", known=_BEGINNINGS)
             if found is None:
                 queries.append(self.query())
             elif statement is not None or queries or not alone:
