@@ -82,20 +82,16 @@ def browser_page(executable: str) -> Iterator[Page]:
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=list(FLAGS))
-        page = browser.new_page(viewport={"width": 1360, "height": 860})
-        page.set_default_timeout(120_000)
-        yield page
+        yield browser.new_page(viewport={"width": 1360, "height": 860})
         browser.close()
 
 
-def measure(folder: Path, executable: str, edges: int) -> Figures:
-    """Make the graph in `folder`, serve it, and look at it."""
+def measure(folder: Path, page: Page, edges: int) -> Figures:
+    """Make the graph in `folder`, serve it, and look at it in `page`."""
     root = folder / "graph.omni"
     make_graph(root, edges)
-    with (
-        server_process(folder, str(root), "--unauthenticated", env={}) as server,
-        browser_page(executable) as page,
-    ):
+    page.set_default_timeout(120_000)
+    with server_process(folder, str(root), "--unauthenticated", env={}) as server:
         address = f"http://127.0.0.1:{server.address[1]}/explore"
         received: list[int] = []
         page.on("requestfinished", lambda one: received.append(one.sizes()["responseBodySize"]))
@@ -154,8 +150,8 @@ def main() -> None:
     if executable is None:
         print("not measured: Chromium is missing (on Debian: apt-get install chromium)")
         return
-    with tempfile.TemporaryDirectory() as folder:
-        found = measure(Path(folder), executable, options.edges)
+    with tempfile.TemporaryDirectory() as folder, browser_page(executable) as page:
+        found = measure(Path(folder), page, options.edges)
     goals = [
         ("first load", f"{found.first_load_bytes / 1000:.0f} KB",
          found.first_load_bytes < GOAL_BYTES, "500 KB"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from importlib import resources
 
 import pytest
 
@@ -13,14 +13,12 @@ from tests.browser.tour import STOPS, arrive
 pytest.importorskip("playwright")
 from playwright.sync_api import expect
 
-PHONE = {"width": 390, "height": 844}
+PHONE_WIDTH, PHONE_HEIGHT = 390, 844
 
 
 def violations_of(page, only=None):
     """The serious violations that axe finds on a page, by rule, with the elements."""
-    import axe_playwright_python
-
-    rules = Path(axe_playwright_python.__file__).parent / "axe.min.js"
+    rules = resources.files("axe_playwright_python") / "axe.min.js"
     page.evaluate(rules.read_text(encoding="utf-8"))
     options = {"resultTypes": ["violations"]} | ({} if only is None else {"runOnly": only})
     found = page.evaluate("(options) => axe.run(document, options)", options)
@@ -51,11 +49,11 @@ def test_axe_finds_no_serious_violation(browser, guarded, scheme, only):
 def test_every_view_is_usable_on_a_phone(browser, site):
     opened = visitor_of(browser, site)
     visitor = next(opened)
-    visitor.page.set_viewport_size(PHONE)
+    visitor.page.set_viewport_size({"width": PHONE_WIDTH, "height": PHONE_HEIGHT})
     for stop in STOPS:
         page = arrive(visitor, stop)
         width = page.evaluate("document.documentElement.scrollWidth")
-        assert width <= PHONE["width"], f"{stop.name} is {width} pixels wide"
+        assert width <= PHONE_WIDTH, f"{stop.name} is {width} pixels wide"
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         expect(page.get_by_role("region", name="State shown")).to_be_visible()
     assert next(opened, None) is None

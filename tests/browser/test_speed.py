@@ -6,15 +6,14 @@ import os
 
 import pytest
 
-from tests.browser.conftest import EXECUTABLE
-
 pytest.importorskip("playwright")
 from benchmarks import explorer
 
 
-def test_a_large_graph_opens_quickly_and_its_hub_has_pages(tmp_path):
-    assert EXECUTABLE is not None
-    found = explorer.measure(tmp_path, EXECUTABLE, explorer.EDGES)
+def test_a_large_graph_opens_quickly_and_its_hub_has_pages(browser, tmp_path):
+    page = browser.new_page(viewport={"width": 1360, "height": 860})
+    found = explorer.measure(tmp_path, page, explorer.EDGES)
+    page.close()
     assert found.first_load_bytes < explorer.GOAL_BYTES
     # What others run on this machine counts in seconds, and in nothing else.
     crowd = max(1.0, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
