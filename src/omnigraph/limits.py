@@ -203,14 +203,32 @@ brace would make the rest of any stream a single record."""
 LOAD_MEMORY_BYTES: Final = 512 * 1024 * 1024
 """Rows of a load kept in memory until its commit; the rest wait in scratch files."""
 
-SPARK_AHEAD_SECONDS: Final = 6.0
-INLINE_SECONDS_PER_GB: Final = 26.0
-SPARK_SECONDS_PER_GB: Final = 11.0
-SPARK_CORE_SECONDS_PER_GB: Final = 22.0
-"""What a load of JSON lines takes: in one process; and on Spark for starting, for what the driver does
-alone, and for what cores share. Estimated from the core seconds of loads of 47 and 281 MB on two cores, not
-from the clock. From these follows the input from which Spark should be quicker: 1.5 GB on two cores, 0.5 GB
-on eight, none on one."""
+INLINE_LOAD_SECONDS_PER_GB: Final = 24.0
+SPARK_LOAD_SECONDS_PER_GB: Final = 7.0
+SPARK_LOAD_CORE_SECONDS_PER_GB: Final = 26.0
+"""What a load of JSON Lines takes: in one process; and on Spark, for what the driver does alone and for what
+cores share. Measured with loads of 49 and 348 MB and of 1.2 GB on two cores, where a session that has worked
+takes 20 seconds per GB."""
+
+INLINE_EXPORT_SECONDS_PER_GB: Final = 27.0
+SPARK_EXPORT_SECONDS_PER_GB: Final = 12.0
+SPARK_EXPORT_CORE_SECONDS_PER_GB: Final = 80.0
+"""The same of an export, per GB of stored rows: measured with 2.85 million rows on two cores, where Spark takes
+twice as long."""
+
+SPARK_WARM_SECONDS: Final = 0.6
+SPARK_IDLE_SECONDS: Final = 5.0
+SPARK_CACHED_SECONDS: Final = 9.0
+SPARK_COLD_SECONDS: Final = 12.0
+"""What Spark takes before it is at work: where it has worked before; where a session has not run any job, so that
+the processes of tasks start first; and where Java starts, with and without its start cache."""
+
+PARQUET_ROW_BYTES: Final = 85
+GZIP_RATIO: Final = 6
+"""JSON Lines that take as long to load as one row of a Parquet file, or as a byte of a compressed file."""
+
+UNWEIGHED_BYTES: Final = 1_000_000
+"""Input that takes less time in one process than Spark takes to distribute it, under any circumstances."""
 
 SPARK_MEMORY_SHARE: Final = 0.25
 """Input as a share of the memory from which a load runs on Spark even if that takes longer. One process

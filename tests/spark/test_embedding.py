@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +13,18 @@ import pytest
 from omnigraph.api.graph import Graph, init
 from omnigraph.cli.main import main
 from omnigraph.embedding import embed
+from omnigraph.embedding.kept import KeptVectors
 from omnigraph.errors import (
     EmbeddingFailed,
     EmbeddingNotConfigured,
     SparkExecutorUnfit,
+    SparkJobFailed,
     UsageError,
 )
+from omnigraph.providers import clients
 from omnigraph.spark.tasks import Exchanged, noting_jobs
 from tests.behaviour.notes import MOCK
+from tests.spark import in_process
 from tests.spark.in_process import embedding_in_this_process, patched, run_exchange
 from tests.unit.providers.speaking import Refuse, serving
 
@@ -140,6 +145,96 @@ def test_a_provider_that_never_answers_is_quoted_and_nothing_is_committed(graph,
     with embedding_in_this_process(), pytest.raises(EmbeddingFailed, match="told to refuse"):
         graph.embed(engine="spark")
     assert graph.head().id == head
+
+
+def scratch(graph: Graph) -> list[str]:
+    folder = Path(graph.uri, "__scratch")
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def killed_after(buckets: int) -> Any:
+    """A run whose process dies when tasks have embedded some buckets."""
+
+    def run(spark, job, count, kernel, all_buckets, reduce):
+        done = iter(range(buckets))
+
+        def until_killed(bucket, contents):
+            if next(done, None) is None:
+                raise SparkJobFailed(job, "killed")
+            return reduce(bucket, contents)
+
+        with patched((in_process, "travelled", lambda value: value)):
+            run_exchange(spark, job, count, kernel, all_buckets, until_killed)
+        raise SparkJobFailed(job, "killed")
+
+    return run
+
+
+def test_a_killed_job_continues_where_it_was(graph, expected, server):
+    expected.embed(engine="inline")
+    server.requests.clear()
+    with embedding_in_this_process(killed_after(3)), pytest.raises(SparkJobFailed, match="killed"):
+        graph.embed(engine="spark")
+    before = asked(server)
+    kept = scratch(graph)
+    assert before
+    assert kept
+    server.requests.clear()
+    with embedding_in_this_process():
+        graph.embed(engine="spark")
+    after = asked(server)
+    assert after
+    assert set(before).isdisjoint(after)
+    assert sorted([*before, *after]) == sorted((n, t) for n, texts in TEXTS.items() for t in texts)
+    assert exported(graph) == exported(expected)
+    assert scratch(graph) == []
+
+
+def test_a_job_that_asks_for_something_else_does_not_continue_it(graph, server, monkeypatch):
+    with embedding_in_this_process(killed_after(9)), pytest.raises(SparkJobFailed):
+        graph.embed(engine="spark", types=["Note"])
+    kept, before = scratch(graph), asked(server)
+    server.requests.clear()
+    monkeypatch.setenv("OMNIGRAPH_EMBED_MODEL", "other")
+    with embedding_in_this_process():
+        graph.embed(engine="spark", types=["Note"])
+    assert sorted(asked(server)) == sorted((4, f"head {n}") for n in range(7))
+    assert before
+    assert scratch(graph) == kept, "they are those of another model, and for cleanup"
+
+
+def test_what_an_outage_has_left_is_asked_for_again_and_nothing_else(graph, server):
+    server.script = [None, None, Refuse(503)]
+    with embedding_in_this_process(killed_after(4)), pytest.raises(SparkJobFailed):
+        graph.embed(engine="spark", types=["Page"], properties=["body_vec"])
+    refused = set(server.requests[2][2]["input"])
+    server.requests.clear()
+    with embedding_in_this_process():
+        (found,) = graph.embed(engine="spark", types=["Page"], properties=["body_vec"]).properties
+    assert found.states.ready == 27
+    assert {text for _, text in asked(server)} == refused
+
+
+def test_tasks_share_the_pause_that_a_provider_asks_for(graph, server, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_EMBED_RETRY_ATTEMPTS", "2")
+    waited: list[float] = []
+    monkeypatch.setattr("omnigraph.embedding.kept.time.sleep", waited.append)
+    server.script = [Refuse(429, headers={"Retry-After": "30"})]
+    root = graph._core.tables.root
+    first, second = (KeptVectors(root, "job1", began) for began in ("01A", "01A"))
+    with first.sharing_pauses():
+        clients.Calls({}, clients.CallSettings(attempts=2)).post(
+            f"{server.url}/embeddings", {"input": ["a"], "dimensions": 4, "model": "local"}
+        )
+    with second.sharing_pauses():
+        clients.Calls({}, clients.CallSettings()).post(
+            f"{server.url}/embeddings", {"input": ["b"], "dimensions": 4, "model": "local"}
+        )
+    pauses = [seconds for seconds in waited if seconds > 1]
+    assert len(pauses) == 2, "of the task that was refused, and of the next one"
+    assert all(20 < seconds <= 30 for seconds in pauses)
+    first.remove()
+    assert scratch(graph) == []
 
 
 def test_executors_with_another_model_are_refused(graph, server, monkeypatch):

@@ -19,7 +19,7 @@ from omnigraph.cli.main import main
 from omnigraph.errors import ExportError, SparkJobFailed, UsageError
 from omnigraph.export import run as export_run
 from omnigraph.export import spark_export
-from omnigraph.spark.choice import AUTO, runs_on_spark
+from omnigraph.spark.choice import AUTO, EXPORT, Work, decide
 from omnigraph.spark.tasks import Exchanged, noting_jobs
 from tests.behaviour.graphs import Backstage
 from tests.spark.in_process import (
@@ -225,12 +225,13 @@ def test_a_full_disk_is_told_and_nothing_is_made(graph, tmp_path):
     assert left_in(tmp_path) == set()
 
 
-@pytest.mark.parametrize(("limit", "expected"), [(1, True), (10**9, False)])
+@pytest.mark.parametrize(("share", "expected"), [(0.0, True), (0.25, False)])
 @pytest.mark.usefixtures("free_choice")
-def test_large_graphs_are_exported_by_spark(graph, monkeypatch, limit, expected):
+def test_large_graphs_are_exported_by_spark(graph, monkeypatch, share, expected):
     used: list[object] = []
-    monkeypatch.setattr("omnigraph.spark.session.is_running", lambda: False)
-    monkeypatch.setattr("omnigraph.spark.choice.min_spark_bytes", lambda: limit)
+    monkeypatch.setattr("omnigraph.spark.session.running_session", lambda: None)
+    monkeypatch.setattr("omnigraph.spark.choice.UNWEIGHED_BYTES", 0)
+    monkeypatch.setattr("omnigraph.spark.choice.SPARK_MEMORY_SHARE", share)
     with exports_in_this_process(), patched((export_run, "session_of", used.append)):
         assert lines(graph, "auto") == lines(graph)
     assert (len(used) == 1) == expected
@@ -241,7 +242,7 @@ def test_a_graph_in_memory_is_not_for_tasks(tmp_path):
     graph.load(b'{"type":"N","data":{"key":1}}', "append")
     with pytest.raises(UsageError, match="tasks cannot read an in-memory graph"):
         lines(graph, "spark")
-    assert not runs_on_spark(AUTO, lambda: 10**9, shared=False)
+    assert not decide(AUTO, lambda: Work(10**12), EXPORT, shared=False).on_spark
 
 
 def test_the_command_has_both_engines(graph, tmp_path, monkeypatch, capsys):

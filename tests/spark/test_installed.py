@@ -19,10 +19,12 @@ from omnigraph.spark import session
 from omnigraph.spark.choice import (
     AUTO,
     INLINE,
+    LOAD,
     EngineChoice,
+    Work,
     compares_on_spark,
+    decide,
     missing_spark_note,
-    runs_on_spark,
     session_of,
 )
 from omnigraph.spark.java import has_spark
@@ -81,7 +83,7 @@ def test_a_session_of_the_caller_needs_no_java_of_ours():
 )
 def test_spark_that_is_asked_for_is_refused_in_one_sentence(asked, told):
     with without("pyspark"), pytest.raises(MissingExtra) as caught:
-        runs_on_spark(asked, lambda: 0, shared=True)
+        decide(asked, lambda: Work(0), LOAD, shared=True)
     assert str(caught.value).startswith(told)
     assert "\n" not in str(caught.value)
 
@@ -104,7 +106,8 @@ def test_a_table_of_spark_is_refused_too(tmp_path):
 
 def test_the_choice_is_ours_and_falls_on_one_process():
     with without("pyspark"):
-        assert not runs_on_spark(AUTO, lambda: 10**13, shared=True)
+        decision = decide(AUTO, lambda: Work(10**13), LOAD, shared=True)
+        assert (decision.on_spark, decision.reason) == (False, "Spark is not installed")
         with pytest.raises(MissingExtra):
             session_of(AUTO)
 

@@ -281,8 +281,14 @@ def test_a_graph_in_memory_is_loaded_by_its_own_process(spark):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("free_choice")
-def test_auto_takes_a_session_that_is_there_or_handed_in(graphs, seed, spark):
+def test_auto_takes_a_session_that_is_there_or_handed_in(graphs, seed, spark, monkeypatch):
     graph = graphs["spark"]
-    assert graph.load(seed, "append", engine="auto").engine == "spark"
+    assert graph.load(seed, "append", engine="auto").engine == "inline", "it is little"
+    monkeypatch.setattr("omnigraph.spark.choice.UNWEIGHED_BYTES", 0)
+    monkeypatch.setattr("omnigraph.spark.choice.SPARK_WARM_SECONDS", -1.0)
+    monkeypatch.setattr("omnigraph.spark.choice.SPARK_IDLE_SECONDS", -1.0)
+    taken = graph.load(seed, "merge", engine="auto")
+    assert taken.engine == "spark"
+    assert "on Spark (2 cores, running)" in taken.engine_reason
     assert graph.load(seed, "merge", engine=spark).engine == "spark"
     assert spark.range(3).count() == 3

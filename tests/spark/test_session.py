@@ -13,9 +13,8 @@ from unittest.mock import patch
 import pytest
 
 from omnigraph.errors import SparkUnavailable, UsageError
-from omnigraph.load.sources import JsonSource, input_bytes
 from omnigraph.spark import session
-from omnigraph.spark.choice import AUTO, Spark, chosen_engine, min_spark_bytes, runs_on_spark
+from omnigraph.spark.choice import Spark, chosen_engine
 from omnigraph.spark.gateway import start_java
 from omnigraph.spark.java import Java, check_pair, find_java
 
@@ -112,45 +111,6 @@ def test_the_session_is_started_once(spark):
 
 def test_nothing_of_the_gateway_stays_in_the_environment(spark):
     assert not any(name.startswith("PYSPARK_GATEWAY") for name in os.environ)
-
-
-@pytest.mark.parametrize(("size", "expected"), [(8 * 2**20 - 1, False), (8 * 2**20, True)])
-def test_large_files_are_for_spark(tmp_path, size, expected):
-    path = tmp_path / "seed.jsonl"
-    with path.open("wb") as file:
-        file.truncate(size)
-    with (
-        patch("omnigraph.spark.session.is_running", return_value=False),
-        patch("omnigraph.spark.choice.min_spark_bytes", return_value=8 * 2**20),
-    ):
-        file, text = [JsonSource(name=str(path))], [JsonSource(b"x" * size)]
-        assert runs_on_spark(AUTO, lambda: input_bytes(file), shared=True) == expected
-        assert not runs_on_spark(AUTO, lambda: input_bytes(text), shared=True)
-
-
-GB = 10**9
-
-
-@pytest.mark.parametrize(
-    ("cores", "memory", "expected"),
-    [
-        (1, 64 * GB, 16 * GB),  # Never quicker; only memory speaks for it.
-        (2, 64 * GB, 3 * GB // 2),
-        (2, 4 * GB, GB),
-        (8, 64 * GB, GB * 6 / 12.25),
-    ],
-)
-def test_spark_pays_earlier_with_more_cores_or_less_memory(cores, memory, expected):
-    assert min_spark_bytes(cores, memory) == int(expected)
-
-
-def test_the_machine_tells_its_own_cores_and_memory():
-    assert 10**8 < min_spark_bytes() < 10**15
-
-
-def test_a_configured_master_is_for_spark(monkeypatch):
-    monkeypatch.setenv("OMNIGRAPH_SPARK_MASTER", "spark://host:7077")
-    assert runs_on_spark(AUTO, lambda: 0, shared=True)
 
 
 def test_a_load_says_that_its_master_cannot_be_reached(tmp_path):
@@ -269,11 +229,11 @@ def test_a_session_of_the_caller_is_adopted_and_not_stopped(tmp_path):
         from omnigraph.spark import session
         from omnigraph.spark.gateway import start_java
         # Stands for whatever way the caller started Spark.
-        gateway = start_java({{"spark.master": "local[1]", **session._LOOPBACK}}, 1 << 29).wait()
+        gateway = start_java({{"spark.master": "local[1]", **session._EMBEDDED_ONLY}}, 1 << 29).wait()
         with gateway.offered():
             mine = session.new_session({{"spark.ui.enabled": "false", "spark.app.name": "mine"}})
         graph = og.init({str(tmp_path / "g")!r}, "node N {{ k: String @key }}")
-        print(graph.load(b'{{"type":"N","data":{{"k":"a"}}}}', "append", engine="auto").engine)
+        print(graph.load(b'{{"type":"N","data":{{"k":"a"}}}}', "append", engine="spark").engine)
         session.close_session()
         print(mine.range(5).count())
         try:
@@ -295,7 +255,7 @@ def test_a_program_that_was_submitted_uses_the_session_of_its_master(tmp_path):
         from omnigraph.spark import session
         from omnigraph.spark.gateway import start_java
         # As spark-submit does: Java is there, with a master, and waits for the program.
-        settings = {{"spark.master": "local[1]", "spark.app.name": "submitted", **session._LOOPBACK}}
+        settings = {{"spark.master": "local[1]", "spark.app.name": "submitted", **session._EMBEDDED_ONLY}}
         gateway = start_java(settings, 1 << 29).wait()
         with gateway.offered():
             try:

@@ -205,6 +205,9 @@ class Changes(HasBranches):
             engine=loaded.engine,
             stages=loaded.stages,
             lock_seconds=loaded.lock_seconds,
+            engine_reason=(
+                loaded.decision.reason if loaded.decision and loaded.decision.is_weighed else None
+            ),
         )
         return self._shown(done)
 

@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from omnigraph.commit.change import Change, SeenRows, TableWrite
 from omnigraph.commit.keys import KeyedRequest
 from omnigraph.commit.writer import AlreadyWritten, TableWriter, WriteRequest
 from omnigraph.diagnostics import counted, with_hint
+from omnigraph.embedding.kept import KeptVectors
 from omnigraph.embedding.vectors import (
     Outcome,
     PendingTexts,
@@ -40,8 +42,8 @@ from omnigraph.rows.bindings import VectorStates, bound_schema, embedded_propert
 from omnigraph.spark.choice import (
     AUTO,
     EngineChoice,
+    decide_by_size,
     missing_spark_note,
-    runs_on_spark,
     session_of,
 )
 from omnigraph.storage.delta import ROW_ADDRESS_COLUMNS
@@ -201,11 +203,14 @@ class Embedder:
             return self._replayed(earlier, branch, contract, options)
         properties, vectors = options.vector_properties(contract.catalog), DocumentVectors()
         snapshot = self._parts.snapshot_of(self._parts.manifest.current(branch.physical), contract)
+        kept: KeptVectors | None = None
         if vectors.model is not None:
             texts = PendingTexts(
                 snapshot, self._parts.tables, properties, options.selects, vectors.model
             )
-            self._request_on_spark(texts, vectors, engine, progress)
+            kept = self._request_on_spark(
+                texts, vectors, engine, _job_id(branch, options, vectors.model), progress
+            )
         tables = self._parts.tables
         first = last = _EmbedPass(snapshot, tables, properties, options, vectors)
         change = first.change(progress)
@@ -241,6 +246,8 @@ class Embedder:
             except AlreadyWritten as already:
                 earlier = options.request.same(already.found)
                 return self._replayed(earlier, branch, contract, options)
+        if kept is not None and commit is not None:
+            kept.remove()
         if commit is None:
             receipt = nothing_done(self._parts.manifest.current(branch.physical), draft)
         else:
@@ -284,21 +291,25 @@ class Embedder:
         texts: PendingTexts,
         vectors: DocumentVectors,
         engine: EngineChoice,
+        job: str,
         progress: Progress,
-    ) -> None:
-        """Have Spark tasks request all vectors, if Spark is the engine to use."""
+    ) -> KeptVectors | None:
+        """Have Spark tasks request all vectors, if Spark is the engine to use; returns what they keep."""
         shared = self._parts.tables.is_shared
 
         def size() -> int:
             return texts.size().bytes
 
-        if runs_on_spark(engine, size, shared=shared, at_least=SPARK_TEXT_BYTES):
+        if decide_by_size(engine, size, SPARK_TEXT_BYTES, shared=shared).on_spark:
             # Imported late: embedding in this process does not need it.
             from omnigraph.embedding.spark_embed import embed_in_tasks
 
-            embed_in_tasks(session_of(engine), texts, vectors, progress)
-        elif note := missing_spark_note(engine, size, shared=shared):
+            kept = KeptVectors(self._parts.tables.root, job, new_ulid())
+            embed_in_tasks(session_of(engine), texts, vectors, kept, progress)
+            return kept
+        if note := missing_spark_note(engine, size, shared=shared):
             _log.warning(note)
+        return None
 
     def _count(
         self, snapshot: Snapshot, properties: VectorProperties, vectors: DocumentVectors
@@ -311,6 +322,12 @@ class Embedder:
                 model = vectors.under(prop.embed_model).model
                 states = count_states(table, node, prop, model)
                 yield EmbeddedProperty(node.table_key, prop.name, states)
+
+
+def _job_id(branch: BranchRef, options: EmbedOptions, model: str) -> str:
+    """The same for calls that ask for the same; a caller who gives another key begins another job."""
+    asked = (branch.physical, options.request.key, options.request.digest, model)
+    return sha256(repr(asked).encode()).hexdigest()[:16]
 
 
 class _EmbedPass:

@@ -1,7 +1,8 @@
 """Pending embeddings computed by Spark tasks.
 
 Tasks find the pending texts and send equal ones to the same bucket, where each is embedded once. They
-write nothing: the driver takes over the vectors, and commits them like those it computes itself.
+commit nothing: the driver takes over the vectors, and commits them like those it computes itself. Until then
+they are kept in scratch, so that a job that is run again continues (`kept`).
 Tests: tests/spark/test_embedding.py.
 """
 
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.embedding.kept import KeptVectors
 from omnigraph.embedding.vectors import PendingTexts, SharedVector
 from omnigraph.errors import EmbeddingError, OmnigraphError, SparkExecutorUnfit
 from omnigraph.progress import Progress
@@ -30,6 +32,9 @@ _BUCKET_TEXTS: Final = 1024
 """About as many texts as a task embeds: a few provider calls, so that tasks end at the same time."""
 
 _MAX_BUCKETS: Final = 256
+
+_KEPT_TEXTS: Final = 512
+"""Texts whose vectors are kept together: the answers of four requests, which a killed task has lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,7 @@ class EmbedTasks:
     pending: PendingTexts
     shares: tuple[SharedVector, ...]
     buckets: int
+    kept: KeptVectors
 
     def find(self, number: int) -> Iterator[Sent | Failed | None]:
         """Send the pending texts of a share to buckets."""
@@ -68,11 +74,12 @@ class EmbedTasks:
         else:
             yield None
 
-    def embed(self, _bucket: int, contents: Iterator[bytes]) -> list[EmbeddedTexts] | Failed:
+    def embed(self, bucket: int, contents: Iterator[bytes]) -> list[EmbeddedTexts] | Failed:
         """Embed every text of a bucket once."""
-        return returning(lambda: list(self._embed(contents)))
+        with self.kept.sharing_pauses():
+            return returning(lambda: list(self._embed(bucket, contents)))
 
-    def _embed(self, contents: Iterator[bytes]) -> Iterator[EmbeddedTexts]:
+    def _embed(self, bucket: int, contents: Iterator[bytes]) -> Iterator[EmbeddedTexts]:
         vectors = DocumentVectors()
         if vectors.model != self.pending.model:
             there, here = vectors.model or "none", self.pending.model
@@ -84,18 +91,43 @@ class EmbedTasks:
         for (dimension, named), parts in sorted(wanted.items()):
             mine = vectors.under(named or None)
             texts = pc.unique(pa.concat_arrays(parts))
+            self._compute(bucket, named, texts, dimension, mine)
             yield EmbeddedTexts(named or None, texts, mine.of(texts, dimension), mine.failure)
+
+    def _compute(
+        self, bucket: int, named: str, texts: pa.Array, dimension: int, vectors: DocumentVectors
+    ) -> None:
+        """Request the vectors that no earlier attempt has kept, and keep them."""
+        rest = texts
+        for known, found in self.kept.read(bucket, named, dimension):
+            vectors.remember(known, found)
+            rest = rest.filter(pc.invert(pc.is_in(rest, value_set=known)))
+        for start in range(0, len(rest), _KEPT_TEXTS):
+            some = rest[start : start + _KEPT_TEXTS]
+            found = vectors.of(some, dimension)
+            answered = found.is_valid()
+            if answered.true_count:
+                new, computed = some.filter(answered), found.filter(answered)
+                self.kept.write(self.buckets, bucket, named, new, computed)
 
 
 def embed_in_tasks(
-    spark: SparkSession, pending: PendingTexts, vectors: DocumentVectors, progress: Progress
+    spark: SparkSession,
+    pending: PendingTexts,
+    vectors: DocumentVectors,
+    kept: KeptVectors,
+    progress: Progress,
 ) -> None:
-    """Give `vectors` all pending embeddings; it calls no provider afterwards. Raises `SparkError`."""
+    """Give `vectors` all pending embeddings; it calls no provider afterwards. Raises `SparkError`.
+
+    Those that an earlier run of the job has `kept` are not computed again.
+    """
     count = pending.size().texts
     shares = pending.shares()
     if count:
         progress.stage("ask the provider", count)
-        tasks = EmbedTasks(pending, shares, min(count // _BUCKET_TEXTS + 1, _MAX_BUCKETS))
+        buckets = kept.buckets() or min(count // _BUCKET_TEXTS + 1, _MAX_BUCKETS)
+        tasks = EmbedTasks(pending, shares, buckets, kept)
         done = run_exchange(spark, "embed", len(shares), tasks.find, tasks.buckets, tasks.embed)
         for answer in done.answers:
             value_of(answer)

@@ -22,9 +22,11 @@ from omnigraph.read.view import ReadView, visible_counts
 from omnigraph.replace_file import replacing_bytes
 from omnigraph.spark.choice import (
     AUTO,
+    EXPORT,
     EngineChoice,
+    Work,
+    decide,
     missing_spark_note,
-    runs_on_spark,
     session_of,
 )
 from omnigraph.storage.files import is_remote, refuse_occupied, writing_remote
@@ -147,7 +149,7 @@ class SnapshotExport:
         if not self._filled or self._visible_counts is not None:
             # Tasks read whole fragments; which rows a view shows is decided in this process.
             return False
-        if runs_on_spark(self._engine, self._bytes, shared=shared):
+        if decide(self._engine, lambda: Work(self._bytes()), EXPORT, shared=shared).on_spark:
             return True
         if note := missing_spark_note(self._engine, self._bytes, shared=shared):
             _log.warning(note)

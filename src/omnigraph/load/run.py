@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from omnigraph.limits import MAX_LOAD_ERRORS
 from omnigraph.load.quarantine import write_quarantine
 from omnigraph.load.recognition import recognise_sources
 from omnigraph.load.set_validation import LoadMode
-from omnigraph.load.sources import Source, input_bytes
+from omnigraph.load.sources import Source, input_size
 from omnigraph.load.spark_frames import SparkFrames
 from omnigraph.load.splits import RowStore
 from omnigraph.load.stage import StagedLoad, stage_load
@@ -30,9 +30,12 @@ from omnigraph.providers.documents import DocumentVectors
 from omnigraph.rows.blob_bases import BlobBases
 from omnigraph.spark.choice import (
     AUTO,
+    LOAD,
+    Decision,
     EngineChoice,
+    Work,
+    decide,
     missing_spark_note,
-    runs_on_spark,
     session_of,
 )
 from omnigraph.spark.tasks import noting_jobs
@@ -113,12 +116,16 @@ class LoadResult(WriteResult):
     engine: str = "inline"
     stages: tuple[StageFigures, ...] = ()
     lock_seconds: float | None = None
+    engine_reason: str | None = None
+    """Why it was this engine, where `auto` has compared what both would take."""
 
     def __repr__(self) -> str:
         return self._repr_with(f"{self.mode}, {counted(sum(self.rows_loaded.values()), 'row')}")
 
     def to_json(self) -> dict[str, Any]:
         figures: dict[str, Any] = {}
+        if self.engine_reason is not None:
+            figures["engine_reason"] = self.engine_reason
         if self.lock_seconds is not None:
             figures["stages"] = [stage.to_json() for stage in self.stages]
             figures["lock_seconds"] = round(self.lock_seconds, 3)
@@ -170,14 +177,15 @@ class Loader:
             vectors = DocumentVectors()
             stage_rows = self._inline_load(sources, contract, options, vectors, stores)
             spark_load: SparkLoad | None = None
-            size = partial(input_bytes, sources)
+            work = cache(lambda: Work(*input_size(sources)))
             notes: tuple[Warning, ...] = ()
             shared = self._parts.tables.is_shared
-            if runs_on_spark(options.engine, size, shared=shared):
+            decision = decide(options.engine, work, LOAD, shared=shared)
+            if decision.on_spark:
                 sources = frames.spread(sources)
                 spark_load = self._spark_load(sources, branch, contract, options, stage_rows)
                 stage_rows = spark_load.stage
-            elif note := missing_spark_note(options.engine, size, shared=shared):
+            elif note := missing_spark_note(options.engine, lambda: work().bytes, shared=shared):
                 notes = (Warning("spark_not_installed", note),)
 
             def stage(against: Snapshot) -> StagedLoad:
@@ -249,10 +257,10 @@ class Loader:
                 self._index(spark_load, staged, branch, contract, request)
         loaded = _note(options, staged)
         if spark_load is None:
-            return Loaded(commit, loaded, replayed=False)
+            return Loaded(commit, loaded, replayed=False, decision=decision)
         stages = tuple(StageFigures(job.name, job.tasks, job.seconds) for job in jobs)
         held = request.lock_time.seconds
-        return Loaded(commit, loaded, False, "spark", stages, held)
+        return Loaded(commit, loaded, False, "spark", stages, held, decision)
 
     def _index(
         self,
@@ -330,6 +338,7 @@ class Loaded:
     engine: str = "inline"
     stages: tuple[StageFigures, ...] = ()
     lock_seconds: float | None = None
+    decision: Decision | None = None
 
 
 def _same_load(found: KeyedCommit, options: LoadOptions) -> Loaded:

@@ -21,6 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from omnigraph.errors import LoadSourceError, SourceUnreadable
+from omnigraph.limits import GZIP_RATIO, PARQUET_ROW_BYTES
 from omnigraph.load.csv_rows import Dialect, read_columns, read_csv_records
 from omnigraph.load.json_text import Records, read_blocks
 from omnigraph.load.row_plan import RowPlan
@@ -196,24 +197,34 @@ def has_rows(source: Source) -> bool:
             return any(batch.num_rows for batch in table_batches(source))
 
 
-def input_bytes(sources: Sequence[Source]) -> int:
-    """The size of files as they are, compressed or not.
+def input_size(sources: Sequence[Source]) -> tuple[int, int | None]:
+    """Bytes of JSON Lines that take as long to load as the files, and how many tasks can share them.
 
-    What is in memory is loaded by the process that has it: sending it to tasks takes longer.
+    None for any number of tasks. What is in memory is loaded by the process that has it: sending it to tasks
+    takes longer.
     """
-    return sum(map(_file_bytes, sources))
+    sizes = list(map(_file_size, sources))
+    any_number = any(size and parts is None for size, parts in sizes)
+    parts = None if any_number else max(1, sum(parts or 0 for _, parts in sizes))
+    return sum(size for size, _ in sizes), parts
 
 
-def _file_bytes(source: Source) -> int:
-    match source:
-        case ParquetSource() | JsonSource(data=None) | CsvSource(data=None):
-            try:
+def _file_size(source: Source) -> tuple[int, int | None]:
+    try:
+        match source:
+            case ParquetSource():
+                with open_parquet(source.name) as rows:
+                    return rows.metadata.num_rows * PARQUET_ROW_BYTES, None
+            case JsonSource(data=None) | CsvSource(data=None):
                 with open_file(source.name) as file:
-                    return stamp_of(file)[0]
-            except SourceUnreadable:
-                return 0  # Reading it reports what is wrong.
-        case _:
-            return 0
+                    size = stamp_of(file)[0]
+                    if is_compressed(file.read(len(_GZIP))):
+                        return size * GZIP_RATIO, 1
+                    return size, None
+            case _:
+                return 0, 0
+    except (SourceUnreadable, LoadSourceError, OSError):
+        return 0, 0  # Reading it reports what is wrong.
 
 
 # -- bytes --------------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -69,6 +71,27 @@ class CallSettings:
     """The longest time that all attempts may take together."""
 
 
+class Pauses(Protocol):
+    """How long a provider wants no request, known to all processes that send it some."""
+
+    def pause(self, seconds: float) -> None: ...
+
+    def wait(self) -> None: ...
+
+
+_pauses: ContextVar[Pauses | None] = ContextVar("_pauses", default=None)
+
+
+@contextmanager
+def pausing(pauses: Pauses) -> Iterator[None]:
+    """A while in which requests of this thread share their pauses with others."""
+    token = _pauses.set(pauses)
+    try:
+        yield
+    finally:
+        _pauses.reset(token)
+
+
 class Calls:
     """Sends JSON requests to one provider, with retries. Thread-safe."""
 
@@ -83,6 +106,9 @@ class Calls:
         import httpx
 
         settings = self._settings
+        pauses = _pauses.get()
+        if pauses is not None:
+            pauses.wait()
         end = time.monotonic() + settings.deadline_s
         for attempt in range(1, settings.attempts + 1):
             retry_after = 0.0
@@ -102,6 +128,8 @@ class Calls:
                 if answer.status_code != _TOO_MANY_REQUESTS and not answer.is_server_error:
                     raise EmbeddingFailed(failure)
                 retry_after = _retry_after(answer)
+                if pauses is not None and retry_after:
+                    pauses.pause(retry_after)
             if attempt < settings.attempts:
                 delay = settings.backoff_s * 2 ** min(attempt - 1, _MAX_DOUBLINGS)
                 delay = max(delay, retry_after)
@@ -186,7 +214,12 @@ class GeminiProvider:
         if not texts:
             return np.empty((0, dimension), np.float32)
         with ThreadPoolExecutor(min(_GEMINI_THREADS, len(texts))) as pool:
-            vectors = list(pool.map(lambda text: self._one(text, task, dimension), texts))
+            # Threads have no context of their own, which the pauses of a job are in.
+            contexts = [copy_context() for _ in texts]
+            asked = pool.map(
+                lambda c, text: c.run(self._one, text, task, dimension), contexts, texts
+            )
+            vectors = list(asked)
         return normalize(np.stack(vectors))
 
     def _one(self, text: str, task: Task, dimension: int) -> Vectors:

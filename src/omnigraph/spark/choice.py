@@ -11,14 +11,21 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, Union, cast, get_ar
 from omnigraph.errors import UsageError
 from omnigraph.extras import SPARK
 from omnigraph.limits import (
-    INLINE_SECONDS_PER_GB,
+    INLINE_EXPORT_SECONDS_PER_GB,
+    INLINE_LOAD_SECONDS_PER_GB,
     LARGE_INLINE_BYTES,
-    SPARK_AHEAD_SECONDS,
+    SPARK_CACHED_SECONDS,
+    SPARK_COLD_SECONDS,
     SPARK_COMPARED_ROWS,
-    SPARK_CORE_SECONDS_PER_GB,
+    SPARK_EXPORT_CORE_SECONDS_PER_GB,
+    SPARK_EXPORT_SECONDS_PER_GB,
+    SPARK_IDLE_SECONDS,
+    SPARK_LOAD_CORE_SECONDS_PER_GB,
+    SPARK_LOAD_SECONDS_PER_GB,
     SPARK_MEMORY_SHARE,
     SPARK_REWRITTEN_ROWS,
-    SPARK_SECONDS_PER_GB,
+    SPARK_WARM_SECONDS,
+    UNWEIGHED_BYTES,
 )
 from omnigraph.settings import read_settings
 from omnigraph.spark.java import has_spark, require_spark
@@ -84,36 +91,148 @@ def chosen_engine(engine: EngineArgument) -> EngineChoice:
     raise UsageError(f"unknown engine {shown}; use one of {words}, a SparkSession or Spark(...)")
 
 
-def min_spark_bytes(cores: int | None = None, memory_bytes: int | None = None) -> int:
-    """The bytes from which Spark is faster on this machine, or more than one process should hold."""
-    if cores is None:
-        cores = len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Work that either engine can do: its bytes, and among how many tasks they can be divided."""
+
+    bytes: int
+    parts: int | None = None
+    """None if they can be divided among any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds per GB of a kind of work: in one process, and on Spark for its driver and its cores."""
+
+    inline: float
+    driver: float
+    cores: float
+
+    def seconds_inline(self, work: Work) -> float:
+        return work.bytes / 1e9 * self.inline
+
+    def seconds_on_spark(self, work: Work, available: Available) -> float:
+        cores = available.cores if work.parts is None else min(available.cores, work.parts)
+        return available.start_seconds + work.bytes / 1e9 * (self.driver + self.cores / cores)
+
+
+LOAD: Final = Cost(
+    INLINE_LOAD_SECONDS_PER_GB, SPARK_LOAD_SECONDS_PER_GB, SPARK_LOAD_CORE_SECONDS_PER_GB
+)
+EXPORT: Final = Cost(
+    INLINE_EXPORT_SECONDS_PER_GB, SPARK_EXPORT_SECONDS_PER_GB, SPARK_EXPORT_CORE_SECONDS_PER_GB
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    """The Spark that would do the work: its cores, and how long it takes to be at work."""
+
+    cores: int
+    session: Literal["none", "cached", "idle", "warm"] = "none"
+    """A cached one does not exist either, but Java has its start cache."""
+
+    @property
+    def start_seconds(self) -> float:
+        return {
+            "none": SPARK_COLD_SECONDS,
+            "cached": SPARK_CACHED_SECONDS,
+            "idle": SPARK_IDLE_SECONDS,
+            "warm": SPARK_WARM_SECONDS,
+        }[self.session]
+
+    def __str__(self) -> str:
+        started = "running" if self.session in ("idle", "warm") else "to be started"
+        cores = "1 core" if self.cores == 1 else f"{self.cores} cores"
+        return f"{cores}, {started}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The engine that does some work, and why, in one line."""
+
+    on_spark: bool
+    reason: str
+    is_weighed: bool = False
+    """Whether the reason is what the work costs, and not what somebody has requested."""
+
+
+def weigh(
+    work: Work, cost: Cost, available: Available, memory_bytes: int | None = None
+) -> Decision:
+    """The engine that is quicker; Spark for more than one process should hold."""
     if memory_bytes is None:
         memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    most = memory_bytes * SPARK_MEMORY_SHARE
-    saved = INLINE_SECONDS_PER_GB - SPARK_SECONDS_PER_GB - SPARK_CORE_SECONDS_PER_GB / cores
-    return int(most if saved <= 0 else min(most, SPARK_AHEAD_SECONDS / saved * 1e9))
+    size = f"{work.bytes / 1e6:,.0f} MB"
+    if work.bytes > memory_bytes * SPARK_MEMORY_SHARE:
+        share = f"{SPARK_MEMORY_SHARE:.0%} of the memory of this machine"
+        return Decision(True, f"{size} are more than {share}", is_weighed=True)
+    here, there = cost.seconds_inline(work), cost.seconds_on_spark(work, available)
+    reason = f"{size} take about {here:.0f} s in this process and {there:.0f} s on Spark"
+    return Decision(there < here, f"{reason} ({available})", is_weighed=True)
 
 
-def runs_on_spark(
-    choice: EngineChoice,
-    size: Callable[[], int],
-    *,
-    shared: bool,
-    at_least: int | None = None,
-) -> bool:
-    """Whether work runs on Spark; `size` gives its bytes and is called only if they matter.
-
-    Engine "auto" chooses Spark from `at_least` bytes on, or from where Spark is faster.
+def decide(choice: EngineChoice, work: Callable[[], Work], cost: Cost, *, shared: bool) -> Decision:
+    """The engine for some work; `work` is called only if its size matters.
 
     Tables that other processes cannot read are processed here. Raises `UsageError` when Spark was
     requested for them.
     """
-    if choice.engine == "inline" or not _is_possible(choice, shared=shared):
-        return False
-    if _is_requested(choice) or _has_session():
-        return True
-    return size() >= (min_spark_bytes() if at_least is None else at_least) and has_spark()
+    given = _given(choice, shared=shared)
+    if given is not None:
+        return given
+    found = work()
+    if found.bytes < UNWEIGHED_BYTES:
+        return Decision(False, "it is little")
+    if not has_spark():
+        return Decision(False, "Spark is not installed")
+    decision = weigh(found, cost, available())
+    _log.info("%s: %s", "spark" if decision.on_spark else "inline", decision.reason)
+    return decision
+
+
+def decide_by_size(
+    choice: EngineChoice, size: Callable[[], int], least: int, *, shared: bool
+) -> Decision:
+    """The same for work that is for Spark from so many bytes on."""
+    given = _given(choice, shared=shared)
+    if given is not None:
+        return given
+    return Decision(size() >= least and has_spark(), f"Spark is for {least / 1e6:,.0f} MB and more")
+
+
+def _given(choice: EngineChoice, *, shared: bool) -> Decision | None:
+    """The engine if there is nothing to choose."""
+    if choice.engine == "inline":
+        return Decision(False, "engine 'inline' was requested")
+    if not _is_possible(choice, shared=shared):
+        return Decision(False, "no other process can read a graph in memory")
+    if choice.spark is not None:
+        return Decision(True, "a session was passed")
+    if _is_requested(choice):
+        return Decision(True, "engine 'spark' was requested")
+    from omnigraph.spark.session import configured_master
+
+    master = configured_master()
+    return None if master is None else Decision(True, f"the master {master} is configured")
+
+
+def available() -> Available:
+    """The Spark of this process, or the one it would start."""
+    from omnigraph.spark.session import cores_of, running_session, starts_quickly
+
+    running = running_session()
+    if running is not None:
+        from omnigraph.spark.tasks import has_worked
+
+        cores = cores_of(running) or cores_here()
+        return Available(cores, "warm" if has_worked(running) else "idle")
+    return Available(cores_here(), "cached" if starts_quickly() else "none")
+
+
+def cores_here() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1
 
 
 def missing_spark_note(
@@ -135,7 +254,7 @@ def compares_on_spark(choice: EngineChoice, rows: int, *, shared: bool) -> bool:
     """Whether a diff or merge runs on Spark; `rows` is how many rows may differ.
 
     A running session alone does not choose Spark: a few rows are merged before a job starts. Raises
-    `UsageError` as `runs_on_spark` does.
+    `UsageError` as `decide` does.
     """
     return _is_worth(choice, rows >= SPARK_COMPARED_ROWS, shared=shared)
 
@@ -195,9 +314,3 @@ def _is_possible(choice: EngineChoice, *, shared: bool) -> bool:
     if choice.spark is None and _is_requested(choice):
         require_spark(_requested(choice))
     return shared
-
-
-def _has_session() -> bool:
-    from omnigraph.spark.session import configured_master, is_running
-
-    return configured_master() is not None or is_running()

@@ -25,7 +25,7 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.errors import SparkExecutorUnfit, SparkUnavailable
+from omnigraph.errors import MissingExtra, SparkExecutorUnfit, SparkUnavailable
 from omnigraph.extras import CONNECT, is_installed
 from omnigraph.limits import SPARK_HEAP_BYTES, SPARK_HEAP_SHARE, SPARK_REACH_SECONDS
 from omnigraph.settings import read_settings
@@ -109,6 +109,25 @@ def configured_master() -> str | None:
 def is_running() -> bool:
     """Whether this process has a session, its own or one of its caller. Never starts one."""
     return _active() is not None
+
+
+def running_session() -> SparkSession | None:
+    """The session of this process, if it has one."""
+    return _active()
+
+
+def cores_of(spark: SparkSession) -> int | None:
+    """How many tasks a session runs at a time, if it tells."""
+    with suppress(Exception):  # A session of Spark Connect has no context to ask.
+        return int(spark.sparkContext.defaultParallelism)
+    return None
+
+
+def starts_quickly() -> bool:
+    """Whether Java would start with its cache."""
+    with suppress(SparkUnavailable, MissingExtra):
+        return bool(cache_flags(find_java()))
+    return False
 
 
 def open_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:

@@ -58,6 +58,21 @@ class Job:
 _jobs: ContextVar[list[Job] | None] = ContextVar("_jobs", default=None)
 
 
+_have_worked: Final[set[str]] = set()
+"""The applications in which tasks of this process have worked."""
+
+
+def has_worked(spark: SparkSession) -> bool:
+    """Whether tasks have worked in a session, so that the processes of tasks are there."""
+    return _application_of(spark) in _have_worked
+
+
+def _application_of(spark: SparkSession) -> str:
+    with suppress(Exception):  # A session of Spark Connect has no context to ask.
+        return str(spark.sparkContext.applicationId)
+    return str(getattr(spark, "session_id", ""))
+
+
 @contextmanager
 def noting_jobs() -> Iterator[list[Job]]:
     """A while in which every job that this thread runs is noted when it is over."""
@@ -220,6 +235,7 @@ def _collect(job: str, count: int | None, frame: DataFrame, tasks: int | None) -
     finally:
         with suppress(Exception):
             spark.removeTag(tag)
+    _have_worked.add(_application_of(spark))
     noted = _jobs.get()
     if noted is not None:
         answered = table.num_rows if count is None else count

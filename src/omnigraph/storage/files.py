@@ -3,7 +3,7 @@
 Inputs are opened a range at a time, and listed. An output appears when it is complete. Both use the
 `AWS_*` variables, as graphs do. Scratch files lie beside the tables of a graph, and the processes of
 one job share them. The job deletes them when it ends; a killed job leaves them behind, and their names
-tell when it began.
+tell when it began. Files with a label are for a later job that continues it.
 Tests: tests/surfaces/test_load_from_s3.py, test_export_to_s3.py, tests/spark/test_frames.py.
 """
 
@@ -207,9 +207,9 @@ class Scratch:
     job: str
     """A name that no other job has, and that tells when the job began."""
 
-    def write(self, content: bytes | memoryview) -> str:
+    def write(self, content: bytes | memoryview, label: str = "") -> str:
         """Keep some content as a file of its own; returns its address."""
-        path = f"{FOLDER}/{self.job}-{secrets.token_hex(8)}"
+        path = f"{FOLDER}/{self.job}-{label}{secrets.token_hex(8)}"
         self._objects().write_bytes(path, content)
         return self.root.join(path)
 

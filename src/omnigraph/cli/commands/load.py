@@ -242,7 +242,10 @@ def _load(
             progress=shown,
             engine=engine,
         )
-    return as_document(CONTRACT_07.load(result, uri, base))
+    document = as_document(CONTRACT_07.load(result, uri, base))
+    if result.engine_reason is not None:
+        document["engine_reason"] = result.engine_reason
+    return document
 
 
 def _source(path: str) -> bytes | str | Path:
@@ -375,6 +378,8 @@ def _lines(document: Mapping[str, Any], totals: dict[str, int]) -> Iterator[str]
         yield f"deleted with their nodes: {', '.join(cascaded)}"
     if document["branch_created"]:
         yield f"branch {document['branch']} created from {document['base_branch']}"
+    if "engine_reason" in document:
+        yield f"engine {document['engine']}: {document['engine_reason']}"
     yield from written_lines(document)
 
 
