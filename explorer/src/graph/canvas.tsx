@@ -194,23 +194,30 @@ const overlap = (a: Box, b: Box): boolean => a.left < b.right && b.left < a.righ
 
 /** Draws the labels of a frame: each on a side of its node where it covers no other one and stays on the canvas. */
 class Labels {
-  private taken: Box[] = [];
+  private taken: Box[] | null = null;
+  private nodes: () => Box[] = () => [];
 
-  /** Begin a frame. In a small drawing labels avoid the nodes as well. */
+  /** Begin a frame. Where nodes are is asked with its first label, when they have their new places. */
   begin(sigma: Sigma, graph: Drawing): void {
-    this.taken = [];
-    if (graph.order > MOST_LABELLED) return;
-    graph.forEachNode((key) => {
+    this.taken = null;
+    this.nodes = () => this.nodesOf(sigma, graph);
+  }
+
+  /** What labels avoid beside one another: in a small drawing, the nodes. */
+  private nodesOf(sigma: Sigma, graph: Drawing): Box[] {
+    if (graph.order > MOST_LABELLED) return [];
+    return graph.nodes().flatMap((key) => {
       const shown = sigma.getNodeDisplayData(key);
-      if (!shown || shown.hidden) return;
+      if (!shown || shown.hidden) return [];
       const { x, y } = sigma.framedGraphToViewport(shown);
       const radius = sigma.scaleSize(shown.size);
-      this.taken.push({ left: x - radius, right: x + radius, top: y - radius, bottom: y + radius });
+      return [{ left: x - radius, right: x + radius, top: y - radius, bottom: y + radius }];
     });
   }
 
   draw = (context: CanvasRenderingContext2D, node: { label?: string | null; x: number; y: number; size: number }, settings: { labelSize: number; labelFont: string; labelWeight: string }): void => {
     if (!node.label) return;
+    const taken = (this.taken ??= this.nodes());
     const text = node.label.length > LONGEST_LABEL ? `${node.label.slice(0, LONGEST_LABEL - 1)}…` : node.label;
     context.font = `${settings.labelWeight} ${settings.labelSize}px ${settings.labelFont}`;
     const width = context.measureText(text).width;
@@ -225,8 +232,8 @@ class Labels {
     ];
     const boxes = places.map(([left, top]): Box => ({ left, top, right: left + width, bottom: top + height }));
     const inside = boxes.filter((box) => box.left >= 0 && box.right <= room);
-    const box = inside.find((one) => !this.taken.some((other) => overlap(one, other))) ?? inside[0] ?? boxes[0]!;
-    this.taken.push(box);
+    const box = inside.find((one) => !taken.some((other) => overlap(one, other))) ?? inside[0] ?? boxes[0]!;
+    taken.push(box);
     context.fillStyle = cssColour("--ink");
     context.fillText(text, box.left, box.bottom - height / 6);
   };
