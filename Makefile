@@ -13,7 +13,7 @@ ARGS ?=
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: install
 install: ## Create or refresh .venv with the development tools (PYTHON=… picks the interpreter)
@@ -35,6 +35,10 @@ test-browser: install ## Run the tests of the explorer in Chromium
 .PHONY: explorer
 explorer: ## Build the explorer's page into the package (needs Node and npm)
 	cd explorer && npm ci --ignore-scripts --no-audit --no-fund && npx tsc --noEmit && node build.mjs
+
+.PHONY: check-explorer
+check-explorer: ## Build the explorer's page again and compare it (without Node: says so)
+	@tools/check-explorer.sh
 
 .PHONY: test-slow
 test-slow: install ## Run the slow tests alone

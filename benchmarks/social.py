@@ -5,6 +5,9 @@ answers must be equal. Three ways to ask: warm, the same handle again and again;
 that opens the data and asks once; and with one more edge committed before every time. The ratio is how
 many times quicker we are than the quickest peer. Goals, warm: 1.5 on each question and 5 in the
 geometric mean. The last table has how far the planner's guesses were off.
+
+With `--views` only OmniGraph is asked, warm: without a policy, as an actor whose read rules show everything,
+and as one for whom they hide half of the persons. Goals: 1.1 and 1.5 times the time without a policy.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,6 +41,18 @@ OURS = "OmniGraph"
 TURNS = 5
 EACH, MEAN = 1.5, 5.0
 """How many times quicker than the quickest peer we must be."""
+
+
+READ_RULES = """
+version: 1
+groups: {leads: [lead], guests: [guest]}
+rules: [{id: read, allow: {actors: {group: leads}, actions: [read]}}]
+read_rules:
+  - {id: all, allow: {actors: {group: leads}, types: {Person: }}}
+  - {id: half, allow: {actors: {group: guests}, types: {Person: {where: "number % 2 = 0"}}}}
+"""
+MAX_VIEW_COST = {"sees everything": 1.1, "half is hidden": 1.5}
+"""How many times longer than without a policy a question may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +108,53 @@ def warm(
     """
     for question in questions:
         same_answer(question, {name: engine.ask(question) for name, engine in engines.items()})
-        for engine in engines.values():
-            settle(partial(engine.ask, question))
-        taken: dict[str, list[float]] = {name: [] for name in engines}
-        gc.collect()
-        for _ in range(TURNS):
-            for name, engine in engines.items():
-                engine.ask(question)
-                times = [timed(engine, question)[0] for _ in range(-(-runs // TURNS))]
-                taken[name] += times
-        yield Measured(question.name, _medians(taken))
+        yield Measured(question.name, in_turns(engines, question, runs))
+
+
+def in_turns(engines: Mapping[str, Engine], question: Question, runs: int) -> dict[str, float]:
+    """Median seconds of every engine."""
+    for engine in engines.values():
+        settle(partial(engine.ask, question))
+    taken: dict[str, list[float]] = {name: [] for name in engines}
+    gc.collect()
+    for _ in range(TURNS):
+        for name, engine in engines.items():
+            engine.ask(question)
+            times = [timed(engine, question)[0] for _ in range(-(-runs // TURNS))]
+            taken[name] += times
+    return _medians(taken)
+
+
+def compare_views(console: Console, folder: Path, sizes: Sizes, runs: int) -> None:
+    """The questions, warm, of one who sees everything, and of one for whom half of the persons are hidden."""
+    OmniGraph.make(folder, generate(sizes))
+    engines = {
+        "no policy": OmniGraph(folder),
+        "sees everything": OmniGraph(folder, READ_RULES, "lead"),
+        "half is hidden": OmniGraph(folder, READ_RULES, "guest"),
+    }
+    table = Table("question", *engines, "everything", "half", title="under read rules, warm")
+    shares: dict[str, list[float]] = {"sees everything": [], "half is hidden": []}
+    for question in QUESTIONS:
+        same_answer(
+            question,
+            {
+                OURS: engines["no policy"].ask(question),
+                "one who sees everything": engines["sees everything"].ask(question),
+            },
+        )
+        seconds = in_turns(engines, question, runs)
+        cells = []
+        for name, found in shares.items():
+            found.append(seconds[name] / seconds["no policy"])
+            is_over = found[-1] > MAX_VIEW_COST[name]
+            goal = f" (goal {MAX_VIEW_COST[name]}x)" if is_over else ""
+            cells.append(f"{found[-1]:.2f}x{goal}")
+        table.add_row(question.name, *(readable(seconds[name]) for name in engines), *cells)
+    table.add_section()
+    means = [f"{statistics.geometric_mean(found):.2f}x" for found in shares.values()]
+    table.add_row("geometric mean", *[""] * len(engines), *means)
+    console.print(table)
 
 
 def after_writes(
@@ -218,6 +270,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--persons", type=int, default=Sizes().persons)
     parser.add_argument("--runs", type=int, default=25, help="times each question is asked warm")
+    parser.add_argument(
+        "--views", action="store_true", help="compare read rules instead of engines"
+    )
     parser.add_argument("--folder", type=Path, help="where the data of --once is")
     parser.add_argument("--once", nargs=2, metavar=("ENGINE", "QUESTION"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -226,8 +281,9 @@ def main() -> None:
         ask_once(options.folder, name, int(number))
         return
     os.environ.setdefault("OMNIGRAPH_DURABILITY", "none")
+    measure = compare_views if options.views else run
     with tempfile.TemporaryDirectory() as folder:
-        run(Console(width=140), Path(folder), Sizes.of(options.persons), options.runs)
+        measure(Console(width=140), Path(folder), Sizes.of(options.persons), options.runs)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,18 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
+root=$PWD
 work=$(mktemp -d)
 server=
-finish() {
+stop_server() {
     if [[ -n "$server" ]]; then
         kill "$server" 2>/dev/null || true
         wait "$server" 2>/dev/null || true
+        server=
     fi
+}
+finish() {
+    stop_server
     rm -rf "$work"
 }
 trap finish EXIT
@@ -121,4 +126,11 @@ export OMNIGRAPH_BEARER_TOKEN=emma-token
 run omnigraph cluster plan --server "$url"
 run omnigraph cluster apply --server "$url"
 
+stop_server
+kept=build/demo/archive.omni
+rm -rf "${root:?}/$kept"
+mkdir -p "$root/build/demo"
+cp -R $graph "$root/$kept"
+
 printf '\n%sThat was the tour: %d seconds.%s docs/user/quickstart.md starts from here.\n' "$bold" "$SECONDS" "$plain"
+printf 'The graph is kept. Look at it, its history and a merge in a browser:\n\n    .venv/bin/omnigraph explore %s\n' "$kept"

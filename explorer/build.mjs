@@ -1,6 +1,7 @@
 // Builds the page into the package: node build.mjs [FOLDER]
 import { build } from "esbuild";
-import { copyFile, mkdir } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { copyFile, mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
@@ -23,3 +24,12 @@ await build({ ...common, entryPoints: ["src/graph/layout.worker.ts"], outfile: `
 await build({ ...common, entryPoints: ["src/style/app.css"], outfile: `${out}/app.css` });
 await copyFile(`${here}src/index.html`, `${out}/index.html`);
 await copyFile(`${here}src/icon.svg`, `${out}/icon.svg`);
+
+// What the page was built from: the SHA-256 of every source's path and text, in order of the paths.
+const files = (await readdir(`${here}src`, { recursive: true, withFileTypes: true }))
+  .filter((one) => one.isFile())
+  .map((one) => `${one.parentPath}/${one.name}`.slice(here.length));
+const digest = createHash("sha256");
+for (const name of [...files, "build.mjs", "package-lock.json", "package.json", "tsconfig.json"].sort())
+  digest.update(`${name}\0`).update(await readFile(`${here}${name}`)).update("\0");
+await writeFile(`${out}/build.json`, `${JSON.stringify({ sources: digest.digest("hex") })}\n`);

@@ -37,10 +37,10 @@ class OmniGraph:
     def prepare() -> None:
         import omnigraph.api.graph  # noqa: F401
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, policy: str | None = None, actor: str | None = None) -> None:
         from omnigraph.api.graph import open as open_graph
 
-        self.graph = open_graph(folder / "graph")
+        self.graph = open_graph(folder / "graph", policy=policy, actor=actor)
 
     @staticmethod
     def make(folder: Path, network: Network) -> None:

@@ -81,7 +81,7 @@ function Opened({ session, signOut, again }: { session: Session; signOut: () => 
       },
     );
     return () => abort.abort();
-  }, [graph, graphId, branch, at, version]);
+  }, [session, graph, graphId, branch, at, version]);
   useReconnect(isOffline, refresh);
   if (!graphId) return <ChooseGraph route={route} signOut={signOut} />;
   if (error instanceof ApiError && error.status === 401) return <SignIn error={error} again={again} />;

@@ -44,7 +44,10 @@ export const short = (commit: string): string => commit.slice(-8);
 export const branchOf = (commit: Pick<Commit, "manifest_branch">): string => commit.manifest_branch ?? "main";
 
 export const titleOf = (commit: Pick<Commit, "message" | "operation" | "counts">): string =>
-  commit.message?.trim() || `${commit.operation}${about(commit.counts)}`;
+  commit.message?.trim() || `${named(commit.operation)}${about(commit.counts)}`;
+
+/** An operation as words: "ensure_indices" is "Ensure indices". */
+const named = (operation: string): string => operation.charAt(0).toUpperCase() + operation.slice(1).replaceAll("_", " ");
 
 function about(counts: Record<string, Counts>): string {
   const names = Object.keys(counts).map((key) => key.split(":")[1]);

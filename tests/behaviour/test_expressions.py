@@ -12,9 +12,11 @@ import omnigraph as og
 from omnigraph.errors import (
     BranchNotFound,
     LanguageError,
+    OmnigraphError,
     ParameterOutOfRange,
     QueryBudgetExceeded,
     QuerySelectionError,
+    TypeCheckError,
 )
 
 ROADS = Path(__file__).parents[1] / "cases"
@@ -72,6 +74,48 @@ def test_a_pattern_that_is_none_is_refused_when_it_is_given(roads):
     query = "match { $t: Town  matches($t.name, $re) } return { $t.name }"
     with pytest.raises(ParameterOutOfRange, match="'re' has invalid regex"):
         roads.query(query, {"re": "("})
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)", r"(a)\\1", "(", "a++"])
+def test_a_literal_pattern_of_another_dialect_is_refused_before_anything_runs(roads, pattern):
+    query = f'match {{ $t: Town  matches($t.name, "{pattern}") }} return {{ $t.name }}'
+    with pytest.raises(TypeCheckError, match="T61: matches has invalid regex") as caught:
+        roads.query(query)
+    assert caught.value.diagnostic.position.column == 36
+
+
+@pytest.mark.parametrize("pattern", [r"^\\p{Ll}lm$", "(?i)^ELM$", "^[[:alpha:]]lm$"])
+def test_a_pattern_has_the_dialect_of_check_rules(roads, pattern):
+    query = f'match {{ $t: Town  matches($t.name, "{pattern}") }} return {{ $t.name }}'
+    assert roads.query(query).to_dicts() == [{"t.name": "elm"}]
+
+
+def test_whole_numbers_among_fractions_of_a_list_are_fractions(roads):
+    query = 'match { $t: Town { name: "elm" } } return { [1, 2.5] as l, 2.5 in [1, 2.5] as found }'
+    assert roads.query(query).to_dicts() == [{"l": [1.0, 2.5], "found": True}]
+    with pytest.raises(TypeCheckError, match=r"T66: default of `\$l` has type \[F64\]"):
+        roads.query("query q($l: [I64] = [1, 2.5]) { " + TOWNS + " }")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            "update Road set { km: km * 1000.0 } where km is not null",
+            "km': value out of range for F64",
+        ),
+        ("match { $a $e: road $b  $e.km > 0.0 } update $e { km: $e.km * 1000.0 }", "out of range"),
+        ('update Town set { pop: 3 / 2 } where name = "elm"', "pop': cannot convert 1.5 to I64"),
+        ("update Town set { pop: pop + 9223372036854775807 } where pop > 0", "integer overflow"),
+    ],
+)
+def test_a_computed_value_that_a_property_cannot_hold_is_refused(roads, change, problem):
+    far = '{"edge": "Road", "from": "elm", "to": "ash", "data": {"km": 1e308}}'
+    roads.load(far.encode(), mode="append")
+    before = roads.head().id
+    with pytest.raises(OmnigraphError, match=problem):
+        roads.mutate(change)
+    assert roads.head().id == before
 
 
 def test_a_scan_takes_the_same_conditions(roads):

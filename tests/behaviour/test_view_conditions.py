@@ -199,3 +199,45 @@ def test_what_a_view_shows_follows_writes_and_compaction(tmp_path):
             ("bex", "cob"),
             ("dun", "cob"),
         ]
+
+
+def test_rows_stay_what_they_are_when_memory_runs_out_of_where_they_are():
+    """The cache evicts the numbering of a table whose rows were deleted, and keeps what was derived."""
+    schema = "node P { k: String @key  open: Bool }\nedge L: P -> P"
+    graph = init(f"memory://{uuid.uuid4().hex}", schema)
+    rows = {"a": False, "b": True, "c": True, "d": False}
+    graph.load(
+        {
+            "P": [{"k": key, "open": is_open} for key, is_open in rows.items()],
+            "L": [{"from": key, "to": other} for key in rows for other in rows],
+        },
+        "append",
+    )
+    texts = [
+        "$p: P } return { $p.k as k, $p.open as open } order { k",
+        "$p $e: l $o } return { $p.k as k, $o.k as o } order { k, o",
+        "$p: P  $p l $o } return { $p.k as k, count($o) as n } order { k",
+    ]
+
+    def answers(view):
+        return [
+            [
+                list(row.values())
+                for row in graph.query(f"query q() {{ match {{ {text} }} }}", view=view)
+            ]
+            for text in texts
+        ]
+
+    limited = ReadView(rows={"P": "open"})
+    assert answers(limited)[2] == [["b", 2], ["c", 2]]
+    assert len(answers(ReadView.ALL)[1]) == 16
+    graph.mutate('query q() { delete P where k = "b"  insert P { k: "e", open: false } }')
+    cache = graph._core.reader._cache
+    for _ in range(2):
+        assert answers(limited) == [[["c", True]], [["c", "c"]], [["c", 1]]]
+        people, edges, counts = answers(ReadView.ALL)
+        assert people == [["a", False], ["c", True], ["d", False], ["e", False]]
+        assert edges == [[key, other] for key in "acd" for other in "acd"]
+        assert counts == [["a", 3], ["c", 3], ["d", 3]]
+        for key in [key for key in cache._entries if isinstance(key, tuple) and key[0] == "rows"]:
+            cache._remove(key)

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,11 +49,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="Chromium is not installed"))
 
 
-def newsroom(folder: Path, *, briefs: int = HUB_NEIGHBOURS) -> Path:
+def newsroom(folder: Path, *, briefs: int = HUB_NEIGHBOURS, odd: bool = True) -> Path:
     root = folder / "newsroom.omni"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMNIGRAPH_DURABILITY", "none")
-        make_scene(root, briefs)
+        make_scene(root, briefs, odd=odd)
     return root
 
 
@@ -70,11 +71,21 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with tokens and a policy, on a newsroom of its own that tests may change."""
     folder = tmp_path_factory.mktemp("guarded")
     root = newsroom(folder, briefs=20)
+    with serving_with_policy(folder, root) as server:
+        yield server
+
+
+@contextmanager
+def serving_with_policy(folder: Path, root: Path) -> Iterator[Server]:
+    """A server with `TOKENS` and `POLICY`."""
     (folder / "policy.yaml").write_text(POLICY)
     (folder / "omnigraph.yaml").write_text("policy:\n  file: policy.yaml\n")
-    options = (root, "--config", folder / "omnigraph.yaml")
-    env = tokens_of() | {"OMNIGRAPH_SUPPRESS_YAML_DEPRECATION": "1"}
-    with serving(folder, *options, env=env) as server:
+    env = {
+        "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": json.dumps(TOKENS),
+        "OMNIGRAPH_SUPPRESS_YAML_DEPRECATION": "1",
+        "OMNIGRAPH_EMBEDDINGS_MOCK": "1",
+    }
+    with serving(folder, root, "--config", folder / "omnigraph.yaml", env=env) as server:
         yield server
 
 
@@ -136,7 +147,3 @@ def visitor_of(browser: Browser, server: Server, **options: Any) -> Iterator[Vis
     yield found
     context.close()
     assert found.problems == []
-
-
-def tokens_of() -> dict[str, str]:
-    return {"OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": json.dumps(TOKENS)}

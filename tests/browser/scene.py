@@ -40,12 +40,6 @@ node Topic {
     name: String @key
 }
 
-node Odd @description("Texts <b>that a page</b> must not run <script>document.title='owned'</script>") {
-    label: String @key
-    note: String?
-    notes: [String]?
-}
-
 edge Wrote: Person -> Article
 
 edge Edited: Person -> Article {
@@ -63,6 +57,14 @@ edge About: Article -> Topic {
 }
 
 edge Cites: Article -> Article
+"""
+
+ODD_SCHEMA = """
+node Odd @description("Texts <b>that a page</b> must not run <script>document.title='owned'</script>") {
+    label: String @key
+    note: String?
+    notes: [String]?
+}
 
 edge Marks: Odd -> Odd {
     why: String?
@@ -173,9 +175,9 @@ def lines(rows: list[dict[str, object]]) -> bytes:
     return "\n".join(json.dumps(row) for row in rows).encode() + b"\n"
 
 
-def make_scene(root: Path, briefs: int = HUB_NEIGHBOURS) -> None:
+def make_scene(root: Path, briefs: int = HUB_NEIGHBOURS, *, odd: bool = True) -> None:
     """Write the graph: loads, changes on branches, a merge, a conflict that waits, odd texts."""
-    with og.init(root, schema=SCHEMA) as graph:
+    with og.init(root, schema=SCHEMA + ODD_SCHEMA if odd else SCHEMA) as graph:
         emma, rita, ben = (graph.as_actor(name) for name in ("emma", "rita", "ben"))
         emma.load(lines(_rows()), "append", message="Import the archive")
         rita.upsert("Person", [{"email": "ada.byron@example.org", "name": "Ada Byron-King"}])
@@ -214,7 +216,8 @@ def make_scene(root: Path, briefs: int = HUB_NEIGHBOURS) -> None:
             [{"slug": "article-7", "title": "What main calls it"}],
             message="Retitle article 7 on main",
         )
-        emma.load(lines(_hub_rows(briefs)), "append", message="Five thousand city briefs")
-        odd = graph.as_actor(f"odd {ATTACK}"[:60])
-        odd.load(lines(_odd_rows()), "append", message=f"odd {ATTACK}")
-        graph.maintenance.ensure_indexes()
+        emma.load(lines(_hub_rows(briefs)), "append", message=f"{briefs:,} city briefs")
+        if odd:
+            attacker = graph.as_actor(f"odd {ATTACK}"[:60])
+            attacker.load(lines(_odd_rows()), "append", message=f"odd {ATTACK}")
+        emma.maintenance.ensure_indexes()

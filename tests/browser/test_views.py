@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 import pytest
 
@@ -31,7 +32,7 @@ def test_the_overview_counts_and_draws_the_schema(visit):
     diagram = page.get_by_role("img", name=re.compile("Diagram of the schema: Article"))
     expect(diagram.locator(".box")).to_have_count(5)
     expect(page.get_by_text("Indexes and storage")).to_be_visible()
-    expect(page.get_by_text("Five thousand city briefs")).to_be_visible()
+    expect(page.get_by_text("5,000 city briefs")).to_be_visible()
 
 
 def test_the_nodes_of_a_type_are_listed_in_pages(visit):
@@ -172,6 +173,28 @@ def test_texts_of_the_graph_stay_texts(visit):
     page.get_by_role("link", name=label).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(label)
     assert "owned" not in page.title()
+
+
+def test_texts_of_an_address_stay_texts(visit):
+    attack = quote(ATTACK, safe="")
+    for address in (
+        f"overview?branch={attack}",
+        f"overview?at={attack}",
+        f"entity/{attack}/{attack}",
+        f"graph/Person/{attack}",
+        f"search?q={attack}",
+        f"compare?from={attack}&to=main",
+        f"commit/{attack}",
+    ):
+        page = visit.open(address, wait="main :is(h1, [role=alert])")
+        page.wait_for_load_state("networkidle")
+        assert "owned" not in page.title()
+        assert page.locator("main img, main script, .state img").count() == 0
+
+
+def test_no_branch_has_a_name_with_markup(site):
+    refused = site.post13("/branches", {"name": ATTACK, "from": "main"})
+    assert refused.status_code == 400
 
 
 def test_what_is_not_there_is_said(visit):

@@ -51,6 +51,17 @@ def test_every_module_named_exists(page):
     assert sorted(name for name in named if not module_exists(name)) == []
 
 
+def test_every_test_file_that_a_module_names_exists():
+    named = {
+        (path.relative_to(ROOT).as_posix(), test)
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for test in re.findall(r"tests/[a-z0-9_/*]+(?:\.py)?", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 100
+    missing = [(module, test) for module, test in sorted(named) if not any(ROOT.glob(test))]
+    assert missing == []
+
+
 def test_every_make_target_describes_itself():
     described = re.findall(r"^([a-z][a-z-]*):.*## \S", MAKEFILE, re.MULTILINE)
     assert set(described) == TARGETS

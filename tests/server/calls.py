@@ -1,6 +1,7 @@
-"""One valid call of every route, and what it asks the policy.
+"""One valid call of every route and of every MCP tool, and what a route asks the policy.
 
-A new route needs an entry in `CALLS`; `tests/server/test_bypass.py` fails without one.
+A new route needs an entry in `CALLS`, a new tool one in `TOOL_CALLS`; `tests/server/test_bypass.py` fails
+without them.
 """
 
 from __future__ import annotations
@@ -238,3 +239,38 @@ def unlisted() -> list[str]:
 
 def is_public(route: Route) -> bool:
     return route.scope is Scope.PUBLIC
+
+
+_QUESTION = {"query": LIB, "name": READ}
+MUTATION = {"query": 'query q() { update Author set { born: 3 } where slug = "ada" }'}
+TOOL_CALLS: dict[str, dict[str, Any] | None] = {
+    "health": {},
+    "snapshot": {},
+    "query": _QUESTION,
+    "explain": _QUESTION,
+    "schema_get": {},
+    "branches_list": {},
+    "graphs_list": None,
+    "commits_list": {},
+    "commits_get": {"commitId": "<head>"},
+    "commits_changes": {"commitId": "<head>"},
+    "changes_poll": {"start": "beginning"},
+    "diff": {"from": "main~2", "to": "<branch>", "rows": True},
+    "entity_get": {"type": "Author", "id": "ada"},
+    "entity_history": {"type": "Author", "id": "ada", "branch": "<branch>"},
+    "mutate": MUTATION,
+    "load": {
+        "branch": "<branch>",
+        "mode": "append",
+        "data": '{"type":"Book","data":{"isbn":"<new>"}}',
+    },
+    "branches_create": {"name": "<new>-c"},
+    "branches_delete": {"name": "<new>-c"},
+    "branches_merge": {"source": "<branch>", "dryRun": True},
+    "revert": {"ref": "<head>", "branch": "<branch>"},
+    "read": {"querySource": LIB, "queryName": READ},
+    "change": {"querySource": MUTATION["query"], "branch": "<branch>"},
+    "ingest": {"data": '{"type":"Book","data":{"isbn":"<new>-i"}}', "branch": "<branch>"},
+    "schema_apply": {"schemaSource": SCHEMA},
+}
+"""Arguments for every tool; None where the policy allows it nowhere."""

@@ -1,9 +1,10 @@
-"""No way around tokens and policies: every route, with everything that is not a valid token."""
+"""No way around tokens and policies: every route and tool, with everything that is not a valid token."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -13,6 +14,9 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import PolicyDenied, PolicyUndecided
 from omnigraph.graph.gate import Action, OpenGate
+from omnigraph.mcp.backend import AppBackend
+from omnigraph.mcp.session import AgentSession, UnknownTool
+from omnigraph.mcp.tools import TOOLS
 from omnigraph.server.app import App
 from omnigraph.server.bodies import MSGPACK
 from omnigraph.server.call import ServerState
@@ -20,7 +24,17 @@ from omnigraph.server.graphs import ReadsOnly, ServedGraph, ServedGraphs
 from omnigraph.server.routes import ROUTES, Scope
 from omnigraph.server.tokens import Tokens
 from omnigraph.stored_queries.registry import QueryEntry, read_registry
-from tests.server.calls import CALLS, CHANGE, LIB, READ, ROWS, SCHEMA, is_public, unlisted
+from tests.server.calls import (
+    CALLS,
+    CHANGE,
+    LIB,
+    READ,
+    ROWS,
+    SCHEMA,
+    TOOL_CALLS,
+    is_public,
+    unlisted,
+)
 from tests.server.serving import H
 
 TOKEN = "t-root"
@@ -161,7 +175,10 @@ class Site:
         return self.request(route.method, path, headers=given, params=params, content=content)
 
     def request(self, method, path, **given):
-        return self._runner.run(self._request(method, path, **given))
+        return self.run(self._request(method, path, **given))
+
+    def run(self, answering):
+        return self._runner.run(answering)
 
     async def _request(self, method, path, *, headers=(), params=(), content=None):
         """The application itself, without a client in between that would correct a request."""
@@ -291,6 +308,68 @@ def test_every_route_asks_the_policy_what_the_table_says(site):
         expected = {tuple(filled(part, values) for part in asked) for asked in call.asks}
         assert set(gate.asked) == expected, where
         assert '"eve"' not in answer.text, where
+
+
+# -- MCP ------------------------------------------------------------------------------------
+
+
+def test_every_tool_is_listed():
+    assert {tool.name for tool in TOOLS} == TOOL_CALLS.keys()
+
+
+def agent_on(site, may):
+    """The tools of the actor whose token it is, of which `may` says which exist."""
+    authorization = f"Bearer {TOKEN}".encode()
+    backend = AppBackend(site.app, "default", is_multi=site.is_multi, authorization=authorization)
+    return AgentSession(backend, actor="root", may=may)
+
+
+def every_tool(values):
+    """Every tool with arguments that it accepts."""
+    own = {"branches_delete": {"name": "<branch>"}}
+    for name, arguments in (TOOL_CALLS | own).items():
+        yield name, filled(arguments or {}, values)
+
+
+def test_a_tool_exists_where_what_it_asks_the_policy_is_allowed(site):
+    gate = site.graph._shared.gate
+    session = agent_on(site, lambda action: True)
+    actions = {tool.name: tool.action for tool in TOOLS}
+    stored = {READ: (Action.READ, {}), CHANGE: (Action.CHANGE, {"params": {"slug": "<new>"}})}
+    for name in (*actions, *stored):
+        values = site.values()
+        wanted, arguments = stored.get(name, (actions.get(name), {}))
+        given = filled(arguments, values) if name in stored else dict(every_tool(values))[name]
+        gate.asked.clear()
+        result = site.run(session.call(name, given))
+        assert not result.is_error or name == "schema_apply", (name, result.text)
+        assert wanted is None or wanted in {action for action, _, _ in gate.asked}, name
+
+
+def test_no_tool_does_what_the_policy_denies(root, stored, owner):
+    """Not even one that was wrongly offered: what it asks for is denied again."""
+    site = Site(root, stored, owner, Denier())
+    values = site.unused()
+    before = site.state()
+    with site:
+        offered = agent_on(site, lambda action: True)
+        denied = agent_on(site, lambda action: False)
+        assert [tool.name for tool in site.run(denied.tools())] == ["health"]
+        for name, arguments in every_tool(values):
+            if name == "health":
+                continue
+            result = site.run(offered.call(name, arguments))
+            assert result.is_error, name
+            assert json.loads(result.text)["status"] in (403, 404), (name, result.text)
+            with pytest.raises(UnknownTool):
+                site.run(denied.call(name, arguments))
+        for session, name in itertools.product((offered, denied), (READ, CHANGE)):
+            with pytest.raises(UnknownTool):
+                site.run(session.call(name, {}))
+    assert site.state() == before
+
+
+# -- policies -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_multi", [False, True], ids=["single", "multi"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -99,6 +100,18 @@ def test_the_sources_make_no_markup_of_text():
             "eval(",
         ):
             assert way not in text, f"{file.name} uses {way}"
+
+
+def test_the_page_is_built_from_the_sources_there_are():
+    folder = ROOT / "explorer"
+    files = [file for file in (folder / "src").rglob("*") if file.is_file()]
+    for name in ("build.mjs", "package-lock.json", "package.json", "tsconfig.json"):
+        files.append(folder / name)
+    digest = hashlib.sha256()
+    for name in sorted(str(file.relative_to(folder)) for file in files):
+        digest.update(name.encode() + b"\0" + (folder / name).read_bytes() + b"\0")
+    recorded = json.loads((FOLDER / "build.json").read_text(encoding="utf-8"))["sources"]
+    assert recorded == digest.hexdigest(), "the sources have changed: run `make explorer`"
 
 
 def test_the_lock_file_names_no_address():

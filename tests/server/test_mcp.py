@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
+from typing import Any
 
 import httpx2
 import pytest
@@ -264,6 +266,20 @@ def test_stored_queries_are_tools(guarded):
     over_http(guarded, story, token="t-root")
 
 
+def test_stored_mutations_do_not_exist_for_one_who_may_not_change(tmp_path):
+    reads_alone = POLICY.replace("change", "export") + INVOKE
+    config = make_project(tmp_path, policy=reads_alone)
+
+    async def story(agent):
+        assert "find_author" in await agent.tools()
+        assert not {"add_author", "mutate"} & set(await agent.tools())
+        with pytest.raises(MCPError, match="unknown tool 'add_author'"):
+            await agent.session.call_tool("add_author", {"params": {"slug": "x", "born": 1}})
+
+    with serving(tmp_path, library(tmp_path), "--config", config, env=TOKENS) as running:
+        over_http(running, story, token="t-root")
+
+
 def test_many_stored_queries_are_two_tools(graph_root, tmp_path):
     names = [f"q{i}" for i in range(25)]
     text = "".join(
@@ -288,36 +304,100 @@ def test_many_stored_queries_are_two_tools(graph_root, tmp_path):
         over_http(running, story)
 
 
-HOSTILE = {
+OTHER = "01M7R60000000000000000000A"
+"""The id of a commit of another graph."""
+
+HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
     "another graph": ("commits_get", {"commitId": "../../graphs/other/commits"}),
+    "a commit of another graph": ("commits_get", {"commitId": OTHER}),
+    "the changes of another graph": ("commits_changes", {"commitId": OTHER}),
+    "a state of another graph": ("query", {"query": LIB, "name": "all_authors", "snapshot": OTHER}),
+    "a difference to another graph": ("diff", {"from": "main", "to": OTHER}),
+    "an undo in another graph": ("revert", {"ref": OTHER}),
+    "a place in another feed": ("changes_poll", {"cursor": "bm90IGEgY3Vyc29y"}),
+    "a page of another list": ("changes_poll", {"start": "beginning", "pageToken": "e30"}),
     "a path": ("entity_get", {"type": "../..", "id": "etc/passwd"}),
     "a branch with a path": ("snapshot", {"branch": "../main"}),
+    "a new branch with a path": ("branches_create", {"name": "agent/../../main"}),
+    "a source with a path": ("branches_merge", {"source": "../other"}),
     "a query string": ("snapshot", {"branch": "main&branch=other"}),
     "a header": (
         "mutate",
         {"query": LIB, "name": "x", "branch": "main", "ifGraphCommit": "a\r\nX: y"},
     ),
+    "query text in a name": ("query", {"query": LIB, "name": "all_authors() {} query x"}),
+    "query text in a type": ("entity_get", {"type": "Author } return { 1", "id": "ada"}),
+    "query text in a parameter's name": (
+        "query",
+        {"query": LIB, "name": "by_slug", "params": {"slug) { match": "ada"}},
+    ),
+    "two queries in one": ("query", {"query": "query a() { match { $a: Author } } delete Author"}),
+    "a write as a read": ("query", {"query": LIB, "name": "add_author"}),
+    "SQL": ("query", {"query": "'; DROP TABLE Author; --"}),
+    "a deep query": ("query", {"query": "query q() { match { " + "not { " * 5_000}),
     "a huge limit": ("query", {"query": LIB, "name": "all_authors", "maxRows": 10**9}),
+    "a limit beyond every integer": ("commits_list", {"limit": 10**30}),
+    "a limit of text": ("commits_list", {"limit": "50; drop"}),
+    "a huge page": ("changes_poll", {"start": "beginning", "limit": 10**6}),
     "a negative limit": ("commits_list", {"limit": -1}),
     "a wrong type": ("query", {"query": ["not", "text"]}),
     "an unknown argument": ("query", {"query": LIB, "name": "all_authors", "actor": "root"}),
+    "another actor": ("mutate", {"query": LIB, "name": "x", "actor": "root", "branch": "main"}),
     "a NUL character": ("entity_get", {"type": "Author", "id": "a\0b"}),
     "a lone surrogate's neighbour": ("branches_delete", {"name": "\ud7ff"}),
     "an empty name": ("branches_delete", {"name": ""}),
+    "a long name": ("branches_create", {"name": "x" * 100_000}),
     "the main branch": ("branches_delete", {"name": "main"}),
 }
 
 
-@pytest.mark.parametrize(("tool", "arguments"), HOSTILE.values(), ids=HOSTILE)
-def test_hostile_arguments_are_errors_of_the_tool(server, tool, arguments):
-    async def story(agent):
+async def refuses_what_is_hostile(agent):
+    before = (await agent.call("branches_list"))["branches"]
+    head = await agent.call("commits_list", limit=1)
+    for why, (tool, arguments) in HOSTILE.items():
         refused = await agent.call(tool, **arguments)
-        assert refused["is_error"]
-        assert 400 <= refused["status"] < 500
-        assert "Traceback" not in json.dumps(refused)
-        return (await agent.call("health"))["status"]
+        assert refused["is_error"], (why, refused)
+        assert 400 <= refused["status"] < 500, (why, refused)
+        assert "Traceback" not in json.dumps(refused), why
+        assert len(json.dumps(refused)) < 100_000, why
+    with pytest.raises(MCPError, match="unknown tool") as caught:
+        await agent.session.call_tool("query\0" + "x" * 10_000, {})
+    assert len(str(caught.value)) < 200
+    for uri in ("omnigraph://schema/../../etc", "file:///etc/passwd", "omnigraph://graphs/other"):
+        with pytest.raises(MCPError, match="unknown resource"):
+            await agent.session.read_resource(uri)
+    assert (await agent.call("branches_list"))["branches"] == before
+    assert await agent.call("commits_list", limit=1) == head
+    assert (await agent.call("health"))["status"] == "ok"
 
-    assert over_http(server, story) == "ok"
+
+def test_hostile_arguments_are_errors_of_the_tool_over_http(server):
+    over_http(server, refuses_what_is_hostile)
+
+
+def test_hostile_arguments_are_errors_of_the_tool_over_standard_streams(tmp_path):
+    over_streams([library(tmp_path), "--as", "ada"], refuses_what_is_hostile)
+
+
+def half_a_request(server, path="/mcp"):
+    """A connection whose client has sent the beginning of a body."""
+    host, _, port = server.address.partition(":")
+    connection = socket.create_connection((host, int(port)))
+    head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    connection.sendall(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
+    return connection
+
+
+def test_bodies_that_are_slow_large_or_cut_off_are_no_failures_of_the_server(graph_root, tmp_path):
+    given = "--unauthenticated", "--body-timeout-seconds", "0.5"
+    with serving(tmp_path, graph_root, *given) as running:
+        with half_a_request(running) as slow:
+            assert b" 408 " in slow.recv(4096).partition(b"\r\n")[0]
+        half_a_request(running).close()
+        large = LIST_TOOLS | {"params": {"cursor": "x" * 5_000_000}}
+        assert post(running, large).status_code == 413
+        assert post(running, LIST_TOOLS).status_code == 200
+        assert "Traceback" not in running.log
 
 
 def test_answers_are_bounded(tmp_path):

@@ -31,7 +31,7 @@ from omnigraph.policy.gate import open_gate
 from omnigraph.server.call import ARROW_STREAM
 from omnigraph.stored_queries.registry import QueryEntry, read_registry
 from tests.server import calls
-from tests.server.calls import CHANGE, LIB, READ
+from tests.server.calls import CHANGE, LIB, MUTATION, READ, TOOL_CALLS
 from tests.server.serving import serving
 from tests.server.test_bypass import ROOT, TOKEN, Site, every_call
 from tests.surfaces.parity.test_protocol import PAIRS, public
@@ -210,40 +210,6 @@ def test_an_unknown_stored_query_and_a_hidden_one_look_alike(site):
 
 
 # -- MCP ----------------------------------------------------------------------------------------
-
-Q = {"query": LIB, "name": READ}
-MUTATION = {"query": 'query q() { update Author set { born: 3 } where slug = "ada" }'}
-TOOL_CALLS = {
-    "health": {},
-    "snapshot": {},
-    "query": Q,
-    "explain": Q,
-    "schema_get": {},
-    "branches_list": {},
-    "graphs_list": None,
-    "commits_list": {},
-    "commits_get": {"commitId": "<head>"},
-    "commits_changes": {"commitId": "<head>"},
-    "changes_poll": {"start": "beginning"},
-    "diff": {"from": "main~2", "to": "<branch>", "rows": True},
-    "entity_get": {"type": "Author", "id": "ada"},
-    "entity_history": {"type": "Author", "id": "ada", "branch": "<branch>"},
-    "mutate": MUTATION,
-    "load": {
-        "branch": "<branch>",
-        "mode": "append",
-        "data": '{"type":"Book","data":{"isbn":"<new>"}}',
-    },
-    "branches_create": {"name": "<new>-c"},
-    "branches_delete": {"name": "<new>-c"},
-    "branches_merge": {"source": "<branch>", "dryRun": True},
-    "revert": {"ref": "<head>", "branch": "<branch>"},
-    "read": {"querySource": LIB, "queryName": READ},
-    "change": {"querySource": MUTATION["query"], "branch": "<branch>"},
-    "ingest": {"data": '{"type":"Book","data":{"isbn":"<new>-i"}}', "branch": "<branch>"},
-    "schema_apply": {"schemaSource": calls.SCHEMA},
-}
-"""Arguments for every tool; None where the policy allows it nowhere."""
 
 TOOL_ERRORS = {"schema_apply"}
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.server.problems import HttpProblem
-from omnigraph.server.statements import BranchStatement, branch_statement
+from omnigraph.api.statements import branch_statement
+from omnigraph.errors import ParseError
+from omnigraph.language.query.file_statements import BranchAction, BranchStatement
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("branch list", BranchStatement("list")),
-        (" // all\nbranch\tlist ;\n", BranchStatement("list")),
-        ("branch create x", BranchStatement("create", "x")),
-        ('branch create "a/b" from main;', BranchStatement("create", "a/b", "main")),
-        ("/* gone */ branch delete x", BranchStatement("delete", "x")),
-        ('branch merge x into "y z"', BranchStatement("merge", "x", "y z")),
+        ("branch list", BranchStatement(BranchAction.LIST)),
+        (" // all\nbranch\tlist ;\n", BranchStatement(BranchAction.LIST)),
+        ("branch create x", BranchStatement(BranchAction.CREATE, "x")),
+        ('branch create "a/b" from main;', BranchStatement(BranchAction.CREATE, "a/b", "main")),
+        ("/* gone */ branch delete x", BranchStatement(BranchAction.DELETE, "x")),
+        ('branch merge x into "y z"', BranchStatement(BranchAction.MERGE, "x", "y z")),
         ("query branch() { match { $a: A } return { $a } }", None),
         ("branches", None),
         ("", None),
@@ -32,7 +33,7 @@ def test_a_statement_is_recognised(text, found):
      'branch create "a', "branch delete x y", "branch list; branch list", "branch create x into y"],
 )  # fmt: skip
 def test_a_broken_statement_is_refused(text):
-    with pytest.raises(HttpProblem):
+    with pytest.raises(ParseError):
         branch_statement(text)
 
 
@@ -77,3 +78,22 @@ def test_branch_statements_as_mutations(server):
     )
     assert conditional.status_code == 400
     assert "x" not in server.get("/branches").json()["branches"]
+
+
+def test_a_broken_statement_says_where(server):
+    for post in (server.post, server.post13):
+        answer = post("/mutate", {"query": "branch crate x"})
+        assert answer.status_code == 400
+        (found,) = answer.json()["diagnostics"]
+        assert (found["column"], found["hint"]) == (8, "did you mean `create`?")
+
+
+def test_a_repeated_merge_statement_returns_its_first_outcome(server):
+    server.branch("keyed")
+    server.mutate("add_author", {"slug": "keyed", "born": 1}, branch="keyed")
+    body = {"query": "branch merge keyed"}
+    first = server.post13("/mutate", body, idempotency_key="merge-once").json()
+    server.mutate("add_author", {"slug": "keyed-2", "born": 1}, branch="keyed")
+    again = server.post13("/mutate", body, idempotency_key="merge-once").json()
+    assert again["commit"] == first["commit"]
+    assert server.post13("/mutate", body).json()["commit"] != first["commit"]

@@ -67,6 +67,7 @@ export function GraphCanvas(props: Props) {
 
   useEffect(() => {
     let made: Sigma;
+    const labels = new Labels();
     try {
       made = new Sigma(graph, host.current!, {
         allowInvalidContainer: true,
@@ -87,11 +88,13 @@ export function GraphCanvas(props: Props) {
         nodeReducer: (node, data) => reduceNode(latest.current, node, data),
         edgeReducer: (edge, data) => reduceEdge(latest.current, edge, data),
         defaultDrawNodeHover: () => undefined,
+        defaultDrawNodeLabel: labels.draw,
       });
     } catch {
       setFailed(true);
       return;
     }
+    made.on("beforeRender", () => labels.begin(made, graph));
     paint(made);
     made.on("clickNode", ({ node }) => latest.current.onSelect(node));
     made.on("clickStage", () => latest.current.onSelect(null));
@@ -177,19 +180,80 @@ export function GraphCanvas(props: Props) {
   );
 }
 
+const LONGEST_LABEL = 32;
+const LABEL_GAP = 4;
+
+interface Box {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
+const overlap = (a: Box, b: Box): boolean => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+
+/** Draws the labels of a frame: each on a side of its node where it covers no other one and stays on the canvas. */
+class Labels {
+  private taken: Box[] | null = null;
+  private nodes: () => Box[] = () => [];
+
+  /** Begin a frame. Where nodes are is asked with its first label, when they have their new places. */
+  begin(sigma: Sigma, graph: Drawing): void {
+    this.taken = null;
+    this.nodes = () => this.nodesOf(sigma, graph);
+  }
+
+  /** What labels avoid beside one another: in a small drawing, the nodes. */
+  private nodesOf(sigma: Sigma, graph: Drawing): Box[] {
+    if (graph.order > MOST_LABELLED) return [];
+    return graph.nodes().flatMap((key) => {
+      const shown = sigma.getNodeDisplayData(key);
+      if (!shown || shown.hidden) return [];
+      const { x, y } = sigma.framedGraphToViewport(shown);
+      const radius = sigma.scaleSize(shown.size);
+      return [{ left: x - radius, right: x + radius, top: y - radius, bottom: y + radius }];
+    });
+  }
+
+  draw = (context: CanvasRenderingContext2D, node: { label?: string | null; x: number; y: number; size: number }, settings: { labelSize: number; labelFont: string; labelWeight: string }): void => {
+    if (!node.label) return;
+    const taken = (this.taken ??= this.nodes());
+    const text = node.label.length > LONGEST_LABEL ? `${node.label.slice(0, LONGEST_LABEL - 1)}…` : node.label;
+    context.font = `${settings.labelWeight} ${settings.labelSize}px ${settings.labelFont}`;
+    const width = context.measureText(text).width;
+    const height = settings.labelSize;
+    const room = context.canvas.clientWidth;
+    const offset = node.size + LABEL_GAP;
+    const places: [number, number][] = [
+      [node.x + offset, node.y - height / 2],
+      [node.x - offset - width, node.y - height / 2],
+      [node.x - width / 2, node.y + offset - 2],
+      [node.x - width / 2, node.y - offset - height + 2],
+    ];
+    const boxes = places.map(([left, top]): Box => ({ left, top, right: left + width, bottom: top + height }));
+    const inside = boxes.filter((box) => box.left >= 0 && box.right <= room);
+    const box = inside.find((one) => !taken.some((other) => overlap(one, other))) ?? inside[0] ?? boxes[0]!;
+    taken.push(box);
+    context.fillStyle = cssColour("--ink");
+    context.fillText(text, box.left, box.bottom - height / 6);
+  };
+}
+
 function paint(sigma: Sigma): void {
-  sigma.setSetting("labelColor", { color: cssColour("--ink") });
   sigma.setSetting("edgeLabelColor", { color: cssColour("--dim") });
   sigma.setSetting("defaultEdgeColor", cssColour("--edge"));
   sigma.refresh({ skipIndexation: true });
 }
+
+/** In a drawing of this size every node has its label; in larger ones those that have room. */
+const MOST_LABELLED = 25;
 
 function sizeByDegree(graph: Drawing): void {
   graph.forEachNode((key) => graph.setNodeAttribute(key, "size", Math.min(20, 6 + 1.6 * Math.sqrt(graph.degree(key)))));
 }
 
 function reduceNode({ selected, path, hiddenNodes, graph }: Props, node: string, data: Record<string, unknown>): Record<string, unknown> {
-  const shown: Record<string, unknown> = { ...data, type: "circle" };
+  const shown: Record<string, unknown> = { ...data, type: "circle", forceLabel: graph.order <= MOST_LABELLED };
   if (hiddenNodes.has(String(data.kind))) return { ...shown, hidden: true };
   if (node === selected) return { ...shown, size: Number(data.size) + 4, forceLabel: true, zIndex: 2 };
   if (path) return path.has(node) ? { ...shown, forceLabel: true, zIndex: 2, size: Number(data.size) + 2 } : { ...shown, color: cssColour("--faded"), label: "", zIndex: 0 };

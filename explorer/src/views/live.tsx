@@ -3,9 +3,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api";
 import { BeforeAfter } from "../changes";
-import type { FeedChange, FeedPage } from "../documents";
-import { number, plural, short } from "../format";
-import { useLink, useShared } from "../store";
+import type { Commit, FeedChange, FeedPage } from "../documents";
+import { number, plural, short, titleOf } from "../format";
+import { useLink, useLoad, useShared } from "../store";
 import { Actor, Ago, CommitId, Delta, Empty, EntityLink, Failure, Op, Page, TypeName } from "../ui";
 
 const EVERY = 1_500;
@@ -104,13 +104,16 @@ function joined(blocks: Block[]): Block[] {
 }
 
 function Happened({ block }: { block: Block }) {
+  const { graph } = useShared();
   const { cause, changes } = block;
+  // The feed tells rows and actor; the message is told by the commit.
+  const commit = useLoad((signal) => graph.get<Commit>(`/commits/${encodeURIComponent(cause.graph_commit_id)}`, {}, signal), [graph, cause.graph_commit_id]);
   const count = (op: FeedChange["op"]) => changes.filter((one) => one.op === op).length;
   return (
     <section class="panel happened">
       <header>
         <h2>
-          <CommitId id={cause.graph_commit_id} /> by <Actor name={cause.actor_id} />
+          <CommitId id={cause.graph_commit_id} /> {commit.data && titleOf(commit.data)} <span class="dim">by</span> <Actor name={cause.actor_id} />
         </h2>
         <div class="actions">
           <Delta counts={{ inserted: count("insert"), updated: count("update"), deleted: count("delete") }} />

@@ -168,9 +168,11 @@ function Explored({ type, id }: { type: string; id: string }) {
             selected={selected}
             version={version}
             path={path}
-            onFind={(from, to) =>
+            onFind={(from, type, id) =>
               run(async (signal) => {
-                const found = await findPath(source, drawing, from, to, (name) => hiddenEdges.has(name), signal);
+                const label = await nameOf(source, type, id, signal);
+                if (label === null) throw new Error(`There is no ${type} '${id}' in this state.`);
+                const found = await findPath(source, drawing, from, addNode(drawing, { type, id, label }, from), (name) => hiddenEdges.has(name), signal);
                 setPath(found);
                 if (!found) throw new Error("No path was found within six steps.");
               })
@@ -248,7 +250,7 @@ interface PathProps {
   selected: string | null;
   version: number;
   path: string[] | null;
-  onFind: (from: string, to: string) => void;
+  onFind: (from: string, type: string, id: string) => void;
   onClear: () => void;
 }
 
@@ -271,15 +273,14 @@ function PathPanel({ drawing, start, selected, path, onFind, onClear }: PathProp
           )}
         </p>
         {selected && selected !== from && (
-          <button type="button" class="button" onClick={() => onFind(from, selected)}>
+          <button type="button" class="button" onClick={() => onFind(from, String(drawing.getNodeAttribute(selected, "kind")), String(drawing.getNodeAttribute(selected, "entity")))}>
             To {label(selected)}
           </button>
         )}
         <form
           onSubmit={(event) => {
             event.preventDefault();
-            const key = addNode(drawing, { type, id: id.trim(), label: id.trim() }, from);
-            onFind(from, key);
+            onFind(from, type, id.trim());
           }}
         >
           <Select label="Type of the other end" hideLabel value={type} options={schema.nodes.map((one) => one.name)} onChange={setType} />

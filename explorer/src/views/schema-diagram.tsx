@@ -1,7 +1,7 @@
 // The node types as boxes and the edge types as lines between them.
 
 import { useMemo } from "preact/hooks";
-import { number } from "../format";
+import { plural } from "../format";
 import type { EdgeType, Schema } from "../schema";
 import { go, useLink, useShared } from "../store";
 import { typeColour } from "../theme";
@@ -115,7 +115,7 @@ export function SchemaDiagram({ counts }: { counts: Map<string, number> }) {
                 {cut(one.name, 16)}
               </text>
               <text x="22" y="40" class="sub">
-                {rows === undefined ? `${one.props.length} properties` : `${number(rows)} ${rows === 1 ? "node" : "nodes"}`}
+                {rows === undefined ? plural(one.props.length, "property", "properties") : plural(rows, "node")}
               </text>
             </g>
           );

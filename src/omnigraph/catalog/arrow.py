@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.catalog.identity import embed_column
 from omnigraph.catalog.model import EdgeType, EntityType
@@ -112,3 +113,12 @@ def index_kind(prop_type: PropType) -> IndexKind | None:
     if prop_type.scalar is Scalar.STRING and not prop_type.is_enum:
         return IndexKind.TEXT
     return IndexKind.BTREE
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """Why a regular expression is not valid in the dialect of `@check` and `matches`; None if it is."""
+    try:
+        pc.match_substring_regex(pa.array([""]), pattern)
+    except pa.ArrowInvalid as error:
+        return str(error)
+    return None

@@ -8,7 +8,7 @@ command's function returns nothing, or an exit code. Tests: tests/unit/cli/test_
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -178,11 +178,18 @@ class Root(_SuggestingGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] == "help" and not ctx.resilient_parsing:
+            # As with Git: `help branch create` is `branch create --help`.
+            if len(args) == 1:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            args = [*args[1:], "--help"]
         args, warning = rewrite(args)
         if warning and not ctx.resilient_parsing:
             warn(warning)
         known = {entry.family for entry in COMMANDS.values()}
-        _refuse_unknown(ctx, args[0], known, self.list_commands(ctx))
+        members = [e.name for e in _visible() if e.name == f"{e.family} {args[0]}"]
+        _refuse_unknown(ctx, args[0], known, self.list_commands(ctx), members)
         if member := self._with_members(args):
             return f"{args[0]} {args[1]}", member, args[2:]
         return super().resolve_command(ctx, args)
@@ -202,7 +209,7 @@ class Root(_SuggestingGroup):
             formatter.write_dl(legend)
         formatter.write_paragraph()
         formatter.write_text(
-            "`omnigraph COMMAND --help` shows the options of a command and examples."
+            "`omnigraph help COMMAND` shows the options of a command and examples."
         )
 
 
@@ -225,12 +232,22 @@ def _unknown_option(ctx: click.Context, name: str, flags: Iterable[str]) -> clic
 
 
 def _refuse_unknown(
-    ctx: click.Context, word: str, known: Iterable[str], suggested: Iterable[str]
+    ctx: click.Context,
+    word: str,
+    known: Iterable[str],
+    suggested: Iterable[str],
+    members: Sequence[str] = (),
 ) -> None:
-    """Fail with the closest name, unless a shell is only asking what could be completed."""
+    """Fail with the closest name, unless a shell is only asking what could be completed.
+
+    `members` are the commands of families that have the word as their second one.
+    """
     if word in known or ctx.resilient_parsing:
         return
     from omnigraph.diagnostics import did_you_mean
 
-    hint = did_you_mean(word, suggested)
+    if members:
+        hint: str | None = f"did you mean {' or '.join(f'`{name}`' for name in members)}?"
+    else:
+        hint = did_you_mean(word, suggested)
     ctx.fail(f"No such command '{word}'." + (f" {hint.capitalize()}" if hint else ""))

@@ -1,7 +1,7 @@
 """Connecting to a server, and the handle on a graph behind it.
 
 A remote graph has the calls, results and errors of an embedded one. What it does not offer raises
-`EmbeddedOnly`; docs/user/remote.md lists it. Tests: tests/surfaces/parity, tests/client."""
+`EmbeddedOnly`; docs/user/remote.md lists it. Tests: tests/surfaces/parity, tests/unit/client."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A declaration as one value: what a client captures of a directory and sends to a server.
 
-The server checks every digest in it and opens no path of it. Tests: tests/cluster/test_bundles.py.
+The server checks every digest in it and opens no path of it. Tests: tests/server/test_deployments.py.
 """
 
 from __future__ import annotations

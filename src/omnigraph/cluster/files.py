@@ -1,7 +1,7 @@
 """The files that a declaration names: on disk, or as texts in a bundle that a client has sent.
 
 A bundle is never asked for a path outside of itself. Tests: tests/cluster/test_validate.py,
-tests/cluster/test_bundles.py.
+tests/server/test_deployments.py.
 """
 
 from __future__ import annotations

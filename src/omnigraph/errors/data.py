@@ -103,7 +103,8 @@ class LoadError(ConstraintError):
     """A load has invalid records; nothing was loaded.
 
     `load_errors` has the first problems, `load_errors_total` counts all of them. `alike` counts
-    repeated problems by source and message.
+    repeated problems by source and message; `ignored` says which unknown properties of a type that
+    lacks values were ignored.
     """
 
     code = "OG-D-001"
@@ -115,8 +116,10 @@ class LoadError(ConstraintError):
         bad_records: int,
         records: int,
         alike: Mapping[tuple[str | None, str], int] | None = None,
+        ignored: Sequence[str] = (),
     ) -> None:
         self.alike = dict(alike or {})
+        self.ignored = tuple(ignored)
         self.load_errors = tuple(load_errors)
         self.load_errors_total = total
         self.bad_records = bad_records
@@ -129,6 +132,7 @@ class LoadError(ConstraintError):
             covered += problems
         if total > covered:
             lines.append(f"  … and {total - covered} more")
+        lines += (f"  ignored: {message}" for message in self.ignored)
         super().__init__("\n".join(lines))
 
     def _lines(self) -> Iterator[tuple[str, int]]:

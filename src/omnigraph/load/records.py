@@ -134,7 +134,7 @@ class ProblemLog:
         room = len(problems) if self._keep is None else self._keep - len(self.problems)
         self.problems += problems[: max(0, room)]
 
-    def error(self, names: Sequence[str], records: int) -> LoadError:
+    def error(self, names: Sequence[str], records: int, ignored: Sequence[str] = ()) -> LoadError:
         """The error of a load of that many records from the named sources."""
         return LoadError(
             [_reported(problem, names) for problem in self.problems],
@@ -146,6 +146,7 @@ class ProblemLog:
                 for (source, message), count in self._alike.items()
                 if count > 1
             },
+            ignored=ignored,
         )
 
 

@@ -38,6 +38,7 @@ from omnigraph.load.validation import (
     SplitResult,
     emptied_types,
     note_warnings,
+    refusal_of_records,
     refuse_unknown,
     validate_together,
 )
@@ -344,7 +345,7 @@ class _Attempt:
         if missing.total:
             raise missing.error(self._job.names, self._result.records)
         if log.total and not self._job.quarantine:
-            raise log.error(self._job.names, self._result.records)
+            raise refusal_of_records(self._job, self._result)
 
     def _check_counts(self) -> None:
         """Every record is a row, or invalid, or dropped; every row that is left was written."""

@@ -29,6 +29,8 @@ from omnigraph.rows.blob_bases import NO_BASES, BlobBases
 from omnigraph.versioning.commits import Warning
 
 _MAX_THREADS = 8
+_MAX_NAMED_UNKNOWN = 8
+"""Unknown properties that the error of a load names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def validate_load(
     for split in splits:
         collect_rows(job, split, store, result, threads=threads, progress=progress)
     if result.log.total and not job.quarantine:
-        raise result.log.error(job.names, result.records)
+        raise refusal_of_records(job, result)
     if strict:
         refuse_unknown(job.catalog, result.notes, sources)
     tables = store.tables()
@@ -249,6 +251,15 @@ def note_warnings(job: LoadJob, notes: Notes) -> tuple[Warning, ...]:
             message = edges_without_identity(type_name, count)
             found.append(Warning("edge_without_identity", message, count))
     return tuple(found)
+
+
+def refusal_of_records(job: LoadJob, result: SplitResult) -> LoadError:
+    """The error of the record phase. A misspelt property looks like a missing value, so both are named."""
+    lacking = {one.type for one in result.log.problems if one.code == "missing_value"}
+    ignored = [
+        _unknown(job.catalog, key) for key in sorted(result.notes.unknown) if key[0] in lacking
+    ]
+    return result.log.error(job.names, result.records, ignored[:_MAX_NAMED_UNKNOWN])
 
 
 def refuse_unknown(catalog: Catalog, notes: Notes, sources: Sequence[Source]) -> None:

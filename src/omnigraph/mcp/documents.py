@@ -15,6 +15,12 @@ from omnigraph.mcp.backend import ToolReply
 MAX_BYTES: Final = 262_144
 """Most bytes of an answer. A larger one would fill the context of the model that reads it."""
 
+MAX_ERROR_CHARACTERS: Final = 4_000
+"""Of the message of an error, which may show a line of a query."""
+
+MAX_ERROR_BYTES: Final = 65_536
+"""Of the document of an error, which is left out if it is larger."""
+
 _DATA: Final = frozenset(
     ["rows", "columns", "params", "data", "properties", "values", "before", "after"]
 )
@@ -22,6 +28,10 @@ _DATA: Final = frozenset(
 
 _LISTS: Final = ("rows", "changes", "commits", "queries")
 """Members that are cut when an answer is too large."""
+
+
+_CURSORS: Final = frozenset(["cursor", "next_cursor", "next_page_token"])
+"""Members that continue a list behind its last element."""
 
 
 def camel_case(document: Any) -> Any:
@@ -43,7 +53,8 @@ def _camel(key: str) -> str:
 def bounded(document: Any, max_rows: int | None = None) -> Any:
     """A document with at most `max_rows` rows and about `MAX_BYTES` bytes.
 
-    One that was cut says so in `truncated` and how many are shown in `shown`.
+    One that was cut says so in `truncated` and how many are shown in `shown`. A cursor behind the
+    elements that are missing would skip them, so there is none.
     """
     if not isinstance(document, dict):
         return document
@@ -61,7 +72,8 @@ def bounded(document: Any, max_rows: int | None = None) -> Any:
             break
     if len(kept) == len(elements):
         return document
-    return {**document, name: kept, "truncated": True, "shown": len(kept)}
+    shown = {key: value for key, value in document.items() if key not in _CURSORS}
+    return {**shown, name: kept, "truncated": True, "shown": len(kept)}
 
 
 def text_of(document: Any) -> str:
@@ -76,12 +88,13 @@ def too_large(text: str) -> bool:
 def error_document(reply: ToolReply) -> dict[str, Any]:
     """A failed request, with what its caller needs to decide whether to repeat it."""
     body: Mapping[str, Any] = reply.body if isinstance(reply.body, dict) else {}
+    is_small = len(msgspec.json.encode(reply.body)) <= MAX_ERROR_BYTES
     return {
-        "error": body.get("error") or str(reply.body)[:1000],
+        "error": str(body.get("error") or reply.body)[:MAX_ERROR_CHARACTERS],
         "status": reply.status or None,
         "code": body.get("code"),
         "requestId": reply.request_id,
         "requestDispatched": reply.was_sent,
         "outcomeUnknown": reply.is_outcome_unknown,
-        "body": camel_case(reply.body),
+        "body": camel_case(reply.body) if is_small else None,
     }

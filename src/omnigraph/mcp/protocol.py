@@ -18,8 +18,6 @@ from omnigraph._version import __version__
 from omnigraph.mcp.resources import RESOURCES
 from omnigraph.mcp.session import AgentSession, Listed, UnknownResource, UnknownTool
 
-MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
-
 SessionOf = Callable[[Any], AgentSession]
 """The session of a request: `ctx.request` of the SDK, None on standard streams."""
 
@@ -96,13 +94,13 @@ def _tool(listed: Listed) -> types.Tool:
     )
 
 
-def http_manager(session_of: SessionOf) -> StreamableHTTPSessionManager:
+def http_manager(session_of: SessionOf, max_bytes: int) -> StreamableHTTPSessionManager:
     """The transport over HTTP: one POST, one JSON answer, nothing kept between requests."""
     return StreamableHTTPSessionManager(
         protocol_server(session_of),
         json_response=True,
         stateless=True,
-        max_request_body_size=MAX_REQUEST_BYTES,
+        max_request_body_size=max_bytes,
     )
 
 

@@ -1,6 +1,6 @@
 """The resources: schema and branches of the graph, and short guides to the languages.
 
-The guides are files beside this module. Tests: tests/unit/mcp/test_resources.py runs their examples.
+The guides are files beside this module. Tests: tests/unit/mcp/test_tools.py runs their examples.
 """
 
 from __future__ import annotations

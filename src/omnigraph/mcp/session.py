@@ -155,8 +155,13 @@ class AgentSession:
         return {
             one["tool_name"]: one
             for one in reply.body["queries"]
-            if one["tool_name"] not in _BY_NAME and not (one["mutation"] and self._is_read_only)
+            if one["tool_name"] not in _BY_NAME and self._may_run(one)
         }
+
+    def _may_run(self, stored: Mapping[str, Any]) -> bool:
+        if stored["mutation"]:
+            return not self._is_read_only and self.may(Action.CHANGE)
+        return self.may(Action.READ)
 
     async def _call_stored(self, name: str, arguments: Mapping[str, Any] | None) -> ToolResult:
         stored = await self._stored()

@@ -49,20 +49,29 @@ def stored_value(given: Any, name: str, wanted: PropType, blobs: BlobBases) -> S
 def stored_column(values: pa.Array, name: str, wanted: PropType) -> pa.Array:
     """Computed values as a property will hold them. Raises `AssignmentError` for one it cannot."""
     kind = arrow_type(wanted)
-    if values.type == kind:
-        return values
+    narrows = pa.types.is_floating(values.type) and pa.types.is_floating(kind)
     try:
-        if pa.types.is_floating(values.type) and pa.types.is_floating(kind):
-            cast = values.cast(kind, safe=False)
-            if not pc.all(pc.fill_null(pc.is_finite(cast), True)).as_py():
-                raise AssignmentError(
-                    name, f"property '{name}': value out of range for {wanted.scalar.value}"
-                )
-            return cast
-        return values.cast(kind)
+        stored = values if values.type == kind else values.cast(kind, safe=not narrows)
     except pa.ArrowInvalid:
-        problem = f"property '{name}': value out of range for {wanted.scalar.value}"
-        raise AssignmentError(name, problem) from None
+        raise AssignmentError(name, _misfit(values, name, wanted)) from None
+    numbers = pc.list_flatten(stored) if wanted.list else stored
+    if pa.types.is_floating(numbers.type) and pc.any(pc.invert(pc.is_finite(numbers))).as_py():
+        raise AssignmentError(name, _out_of_range(name, wanted))
+    return stored
+
+
+def _misfit(values: pa.Array, name: str, wanted: PropType) -> str:
+    """Why computed values cannot be cast to the type of a property."""
+    numbers = pc.list_flatten(values) if wanted.list else values
+    if pa.types.is_floating(numbers.type):
+        fractions = numbers.filter(pc.not_equal(pc.floor(numbers), numbers))
+        if len(fractions):
+            return f"property '{name}': cannot convert {fractions[0]} to {wanted.scalar.value}"
+    return _out_of_range(name, wanted)
+
+
+def _out_of_range(name: str, wanted: PropType) -> str:
+    return f"property '{name}': value out of range for {wanted.scalar.value}"
 
 
 def _scalar(given: Any, name: str, scalar: Scalar) -> StoredValue:

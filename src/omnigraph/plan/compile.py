@@ -25,6 +25,8 @@ from omnigraph.plan.check_read import check_read
 from omnigraph.plan.constants import ask_for_declaration
 from omnigraph.plan.ir import ReadPlan
 
+MAX_LISTED_QUERIES: Final = 8
+"""Names in the message of a query that was not found."""
 _PARAMETER: Final = re.compile(r"\$(\w+)(?![\w.])")
 """A name without a property behind it."""
 
@@ -113,12 +115,23 @@ def select_query(file: QueryFile, name: str | None) -> Query:
             return file.queries[0]
         if not file.queries:
             raise QuerySelectionError("query file contains no queries")
-        raise QuerySelectionError("query file contains multiple queries; pass --name")
+        raise QuerySelectionError(
+            f"query file contains multiple queries; pass --name ({_listed(file)})"
+        )
     names = [q.name.text for q in file.queries]
     if name not in names:
-        hint = did_you_mean(name, names)
-        raise QuerySelectionError(f"query '{name}' not found" + (f"; {hint}" if hint else ""))
+        hint = did_you_mean(name, names) or f"the file has {_listed(file)}"
+        raise QuerySelectionError(f"query '{name}' not found; {hint}")
     return file.queries[names.index(name)]
+
+
+def _listed(file: QueryFile) -> str:
+    """The names of the first queries of a file."""
+    names = [query.name.text for query in file.queries]
+    rest = len(names) - MAX_LISTED_QUERIES
+    if rest > 0:
+        return f"{', '.join(names[:MAX_LISTED_QUERIES])} and {rest} more"
+    return ", ".join(names) or "no queries"
 
 
 class QueryCompiler:

@@ -99,6 +99,9 @@ def _list_constant(errors: TypeErrors, literal: ast.ListLiteral) -> Constant:
             errors.fail(item.span, "T37", message)
         items.append(typed.value)
     scalar = first.scalar if first else Scalar.STRING
+    if scalar.is_numeric and any(isinstance(item, float) for item in items):
+        # A whole number among fractions is one of them.
+        scalar, items = Scalar.F64, [float(item) for item in items if isinstance(item, int | float)]
     return Constant(tuple(items), PropType(scalar, list=True))
 
 

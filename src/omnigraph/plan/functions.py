@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -194,10 +193,12 @@ def _same_elements(left: Expr, right: Expr) -> bool:
 
 def _check_pattern(errors: TypeErrors, written: ast.Expression, pattern: Expr) -> None:
     if isinstance(pattern, Constant):
-        try:
-            re.compile(str(pattern.value))
-        except re.error as error:
-            errors.fail(written.span, "T61", f"matches has invalid regex: {error}")
+        # Imported here because few queries have a pattern, and compiling needs Arrow for nothing else.
+        from omnigraph.catalog.arrow import pattern_problem
+
+        problem = pattern_problem(str(pattern.value))
+        if problem is not None:
+            errors.fail(written.span, "T61", f"matches has invalid regex: {problem}")
     elif not isinstance(pattern, Param):
         errors.fail(written.span, "T61", "matches takes a pattern as a literal or a parameter")
 

@@ -1,7 +1,7 @@
 """What an actor sees under the read rules of a policy, as a view on a graph.
 
 A rule that does not fit the schema shows nothing to anybody: every view is refused until it does.
-Tests: tests/unit/policy/test_visibility.py, tests/behaviour/test_read_policy.py.
+Tests: tests/unit/policy/test_read_rules.py, tests/behaviour/test_read_access.py.
 """
 
 from __future__ import annotations

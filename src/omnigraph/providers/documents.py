@@ -1,7 +1,7 @@
 """Vectors of the texts of one write.
 
 A write may be prepared several times, the last time under the branch lock. Vectors are requested once and
-remembered, so no provider call happens while a lock is held. Tests: tests/unit/embed/test_documents.py.
+remembered, so no provider call happens while a lock is held. Tests: tests/unit/providers/test_documents.py.
 """
 
 from __future__ import annotations

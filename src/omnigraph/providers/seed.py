@@ -1,6 +1,6 @@
 """Vectors for the rows of a JSON Lines file before it is loaded.
 
-The output file is replaced only after all of it is written. Tests: tests/unit/embed/test_seed_files.py.
+The output file is replaced only after all of it is written. Tests: tests/unit/providers/test_seed_files.py.
 """
 
 from __future__ import annotations

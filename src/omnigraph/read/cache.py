@@ -174,7 +174,8 @@ class CachedColumns:
         self._numbering = numbering
         self._cache = cache
         self._stored = stored
-        self._identity = identity_of(numbering.table)
+        # A version whose numbering was evicted is numbered anew, maybe in another order.
+        self._identity = (identity_of(numbering.table), numbering.origin)
 
     def cached(self, column: str) -> DenseColumn | None:
         """A column, if it is decoded already."""
@@ -291,10 +292,10 @@ class CachedColumns:
     def _earlier(self, kind: str, column: str) -> tuple[Any, FragmentDiff] | None:
         """The structure cached last for a column and how its version differs; None if unusable."""
         numbering = self._numbering
-        latest: Identity | None = self._cache.note(self._latest_key(kind, column))
-        if latest is None:
+        latest: tuple[Identity, int] | None = self._cache.note(self._latest_key(kind, column))
+        if latest is None or latest[1] != numbering.origin:
             return None
-        known: Numbering | None = self._cache.get(("rows", *latest))
+        known: Numbering | None = self._cache.get(("rows", *latest[0]))
         value = self._cache.get((kind, *latest, column))
         if known is None or value is None or known.origin != numbering.origin:
             return None

@@ -97,11 +97,7 @@ class Expander:
 
     def degrees(self, hop: Hop, size: int) -> Counts:
         """The number of visible nodes a single hop reaches from each of `size` sources."""
-        adjacency = self._source.adjacency(*_only(hop))
-        visible = self._source.nodes(hop.node_type).visible
-        if visible is None:
-            return adjacency.degrees(size)
-        return adjacency.sum_over_neighbours(visible.astype(np.int64), size)
+        return self._source.degrees(*_only(hop), size)
 
     def sum_cost(self, hop: Hop, nodes: int, edges: int) -> float:
         """The cost of `sums` over some nodes, in followed edges."""

@@ -149,8 +149,8 @@ def matches(texts: pa.Array, pattern: object, given: Expr) -> pa.Array:
     try:
         return pc.match_substring_regex(texts, str(pattern))
     except pa.ArrowInvalid as error:
-        name = given.name if isinstance(given, Param) else "matches"
-        raise ParameterOutOfRange(name, f"has invalid regex: {error}") from error
+        assert isinstance(given, Param), "the checker has tried literal patterns"
+        raise ParameterOutOfRange(given.name, f"has invalid regex: {error}") from error
 
 
 def _to_string(values: pa.Array) -> pa.Array:

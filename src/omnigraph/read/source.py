@@ -21,7 +21,7 @@ from omnigraph.limits import INDEX_MIN_ROWS
 from omnigraph.plan.cost import ID_COST, LOOKUP_COST, ROW_COST, SCANNED_COST
 from omnigraph.plan.ir import Direction, Member
 from omnigraph.plan.steps import Hop
-from omnigraph.read.adjacency import Adjacency, build_adjacency, pair_keys
+from omnigraph.read.adjacency import Adjacency, Counts, build_adjacency, pair_keys
 from omnigraph.read.budget import (
     LookupLedger,
     LookupWork,
@@ -242,6 +242,18 @@ class GraphSource:
             found = self._adjacency[key] = self._open_edges(self.catalog.edges[edge], direction)
         return found
 
+    def degrees(self, edge: str, direction: Direction, size: int) -> Counts:
+        """The number of visible neighbours of each of `size` nodes."""
+        adjacency, declared = self.adjacency(edge, direction), self.catalog.edges[edge]
+        far = declared.to_type if direction is Direction.OUT else declared.from_type
+        visible = self.nodes(far).visible
+        if visible is None:
+            return adjacency.degrees(size)
+        key = ("visible degrees", direction, size, *self._seen_key(declared))
+        return self._cache.get_or_make(
+            key, lambda: adjacency.sum_over_neighbours(visible.astype(np.int64), size)
+        )
+
     def edge_count(self, edge: str) -> int:
         """Number of edges of a type, visible or not."""
         return self.snapshot.entry(self.catalog.edges[edge].table_key).row_count
@@ -355,7 +367,7 @@ class GraphSource:
         nodes = Nodes(declared, numbering, columns, numbering.alive)
         if predicate is None:
             return nodes
-        key = ("visible", *identity_of(table), repr(predicate))
+        key = ("visible", *identity_of(table), numbering.origin, repr(predicate))
 
         def visible() -> Mask:
             mask = np.zeros(nodes.size, np.bool_)
@@ -504,10 +516,15 @@ class GraphSource:
                     mask[mask] = seen[end[mask]]
             return mask
 
-        parts = (edge, *(found.declared for found in nodes))
-        versions = tuple(identity_of(self._table(declared)) for declared in parts)
-        predicates = repr([self._predicate(declared) for declared in parts])
-        return self._cache.get_or_make(("visible edges", versions, predicates), visible)
+        key = ("visible edges", numbering.origin, *self._seen_key(edge))
+        return self._cache.get_or_make(key, visible)
+
+    def _seen_key(self, edge: EdgeType) -> tuple[Hashable, ...]:
+        """What decides which edges of a type are visible, and at which positions their ends are."""
+        parts = (edge, self.catalog.nodes[edge.from_type], self.catalog.nodes[edge.to_type])
+        versions = tuple(identity_of(self._table(one)) for one in parts)
+        origins = tuple(self.nodes(one.name).numbering.origin for one in parts[1:])
+        return versions, origins, repr([self._predicate(one) for one in parts])
 
     def _ends_key(self, edge: EdgeType, numbering: Numbering) -> Hashable:
         """The cache key of edge ends; it does not depend on the version."""

@@ -3,7 +3,7 @@
 Beside every `@embed` vector a hidden column holds `<hash of the text>:<model>`, or `given` for the
 model when the vector was not computed here. Whether a vector is up to date is never stored: it
 follows from the binding and the present text.
-Tests: tests/unit/embed/test_bindings.py.
+Tests: tests/unit/providers/test_bindings.py.
 """
 
 from __future__ import annotations

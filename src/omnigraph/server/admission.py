@@ -1,6 +1,6 @@
 """How much one actor may write at the same time: a number of requests and of bytes.
 
-Tests: tests/unit/server/test_admission.py, tests/server/test_admission.py.
+Tests: tests/server/test_admission.py.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from omnigraph.server.exchange import UNSTAMPED, Exchange, HttpApi
 from omnigraph.server.explorer import EXPLORER
 from omnigraph.server.graphs import ServedGraph, unknown_graph
 from omnigraph.server.logs import REQUEST_ID, access_log, fields, id_of, request_id
-from omnigraph.server.mcp_endpoint import Caller, McpEndpoint
+from omnigraph.server.mcp_endpoint import MAX_REQUEST_BYTES, Caller, McpEndpoint
 from omnigraph.server.openapi import OPENAPI
 from omnigraph.server.problems import HttpProblem, error_answer
 from omnigraph.server.router import Match, Router
@@ -226,7 +226,10 @@ class App:
         authorization = next((v for k, v in scope["headers"] if k == b"authorization"), None)
         assert self._mcp is not None, "only then there are such paths"
         caller = Caller(exchange.served, exchange.actor, authorization)
-        await self._mcp.answer(caller, scope, receive, send)
+        # The SDK reads a body for as long as its sender takes, and logs it as a failure if one leaves.
+        request = Request(scope, receive)
+        content = await read_body(request, MAX_REQUEST_BYTES, self._body_seconds)
+        await self._mcp.answer(caller, content, scope, receive, send)
 
     def _contract_of(self, scope: Scope) -> Contract | None:
         """The contract that the version header asks for; None if its value is not valid."""

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from omnigraph.api.graph import Graph
     from omnigraph.mcp.protocol import SessionOf
+
+MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
 
 _CALLER: Final = "omnigraph.caller"
 _SAMPLE_BRANCHES: Final = ("main", "agent/sample/branch")
@@ -70,13 +72,22 @@ class McpEndpoint:
             self._ending.set()
             await self._serving
 
-    async def answer(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request of an authenticated caller."""
+    async def answer(
+        self, caller: Caller, content: bytes, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer a request of an authenticated caller, whose body has been read."""
         if self._serving is None:
             self._serving = asyncio.create_task(self._serve())
         await self._ready.wait()
         assert self._manager is not None, "it is set before anything is ready"
-        await self._manager.handle_request({**scope, _CALLER: caller}, receive, send)
+        incoming = iter([{"type": "http.request", "body": content, "more_body": False}])
+
+        async def receive_body() -> Message:
+            for message in incoming:
+                return message
+            return await receive()
+
+        await self._manager.handle_request({**scope, _CALLER: caller}, receive_body, send)
 
     async def _serve(self) -> None:
         """Keep the SDK running; one task has to begin and end it."""
@@ -133,7 +144,7 @@ def embedded_session(
 def _manager_for(session_of: SessionOf) -> StreamableHTTPSessionManager:
     from omnigraph.mcp.protocol import http_manager
 
-    return http_manager(session_of)
+    return http_manager(session_of, MAX_REQUEST_BYTES)
 
 
 def may_somewhere(gate: Gate, server_gate: Gate | None, actor: str | None, action: Action) -> bool:

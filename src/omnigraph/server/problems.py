@@ -1,7 +1,7 @@
 """Errors as HTTP answers: status, body and headers, in the shape of each contract.
 
 A request that never reaches the engine fails with `HttpProblem`, everything else with an error of the
-tree. Tests: tests/unit/server/test_problems.py, tests/server/test_errors.py.
+tree. Tests: tests/server/test_bodies.py, tests/unit/client/test_failures.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Finding the route of a path.
 
 Paths are matched as they were sent, before percent-decoding: `/branches/a%2Fb` names the branch `a/b`.
-Tests: tests/unit/server/test_router.py.
+Tests: tests/server/test_odd_names.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The server dispatches by it, and the OpenAPI documents and `docs/user/http.md` are made from it. Paths of
 graphs are written without their prefix; a server for several graphs puts `/graphs/{graph_id}` before them.
-Tests: tests/server/test_routes.py, tests/docs/test_http.py.
+Tests: tests/server/test_bypass.py, tests/docs/test_complete.py.
 """
 
 from __future__ import annotations

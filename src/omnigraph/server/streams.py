@@ -2,7 +2,7 @@
 
 A worker thread makes the parts, the event loop sends them. Between the two wait at most two parts, so a
 slow client slows the thread down and a client that has gone ends it.
-Tests: tests/server/test_streams.py.
+Tests: tests/server/test_slow_readers.py.
 """
 
 from __future__ import annotations

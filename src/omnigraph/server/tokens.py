@@ -1,7 +1,7 @@
 """Bearer tokens: read once when the server starts, kept as hashes, compared in constant time.
 
 The plain tokens are forgotten after hashing and removed from the environment of the process.
-Tests: tests/server/test_tokens.py, tests/unit/server.
+Tests: tests/server/test_start.py.
 """
 
 from __future__ import annotations

@@ -90,6 +90,25 @@ def test_a_misspelt_command_is_a_usage_error_with_the_close_name(cli):
     assert "No such command 'versoin'. Did you mean `version`?" in err
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("reset", "`branch reset`"), ("apply", "`schema apply` or `cluster apply`")],
+)
+def test_the_second_word_of_a_command_alone_names_its_family(cli, word, meant):
+    code, _, err = cli(word)
+    assert code == 2
+    assert f"No such command '{word}'. Did you mean {meant}?" in err
+
+
+def test_help_is_also_a_word_before_the_command(cli):
+    assert cli("help") == cli("--help")
+    assert cli("help", "query") == cli("query", "--help")
+    assert cli("help", "branch", "create") == cli("branch", "create", "--help")
+    code, _, err = cli("help", "qurey")
+    assert code == 2
+    assert "Did you mean `query`?" in err
+
+
 def test_a_command_like_nothing_known_gets_no_suggestion(cli):
     code, _, err = cli("frobnicate")
     assert code == 2

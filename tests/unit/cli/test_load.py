@@ -387,3 +387,17 @@ def test_stages_are_told_beside_the_document(cli, empty):
         ("check", 8),
         ("write", 8),
     ]
+
+
+def test_a_misspelt_property_is_named_beside_the_value_that_is_missing(cli, empty, library):
+    """What is ignored is told only where it may be the reason."""
+    (library / "typo.jsonl").write_text(
+        '{"type": "Book", "data": {"isbn": "b7", "titel": "Engines"}}\n'
+        '{"type": "Author", "data": {"slug": "eve", "brn": 1999}}\n'
+    )
+    outcome = cli("load", "--mode", "merge", "--data", "typo.jsonl", "G")
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[1:] == [
+        "  typo.jsonl record 1: non-nullable property 'title' has null value",
+        "  ignored: Book has no property 'titel'; did you mean `title`?",
+    ]

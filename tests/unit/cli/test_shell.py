@@ -47,6 +47,25 @@ def test_a_body_may_have_several_lines_and_ends_with_an_empty_one(shell):
     assert "Engines" in out
 
 
+@pytest.mark.parametrize(
+    ("following", "said"),
+    [
+        (".branches", "* main"),
+        (".branchs", "did you mean `.branches`?"),
+        ('match { $b: Book { isbn: "b2" } } return { $b.title }', "Engines"),
+        ('insert Author { slug: "dee" }', "changed main: 1 node, 0 edges"),
+        ("branch list", "via branch list"),
+    ],
+)
+def test_a_body_ends_where_another_input_begins(shell, following, said):
+    out = shell(
+        f"match {{ $a: Author }}\nreturn {{ $a.slug }}\nlimit 1\n{following}\n",
+        code=int(following == ".branchs"),
+    )
+    assert out.splitlines()[0] == "1 row from branch main via shell"
+    assert said in out.partition("row from")[2]
+
+
 def test_a_mutation_is_a_commit_that_the_next_query_sees(shell):
     out = shell(
         'insert Author { slug: "dee", born: 1990 }\n'

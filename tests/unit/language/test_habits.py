@@ -166,6 +166,8 @@ def test_a_condition_of_another_language_says_what_it_is_here(condition, hint):
         ("case $p.age when 3 then 1 end", "`case when"),
         ("CASE WHEN true THEN 1 END", f"{LOWER}: `case`"),
         ("now", "write `now()`"),
+        ("1e5", "numbers have no exponents"),
+        ("2.5e-3", "numbers have no exponents"),
         ("$p.age::String", "`to_string(…)`"),
         ("cast($p.age as String)", "`to_string(…)`"),
         ("$p.age ** 2", "powers"),

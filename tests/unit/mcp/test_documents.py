@@ -34,6 +34,12 @@ def test_bytes_are_bounded_whatever_the_number_of_rows():
     assert MAX_BYTES - 11_000 < len(msgspec.json.encode(found)) <= MAX_BYTES + 100
 
 
+def test_a_page_that_was_cut_cannot_be_continued_behind_what_is_missing():
+    page = {"changes": ["x" * 10_000] * 100, "next_page_token": "t", "next_cursor": "c"}
+    assert not {"next_page_token", "next_cursor"} & bounded(page).keys()
+    assert bounded(page | {"changes": ["x"]})["next_page_token"] == "t"
+
+
 def test_one_element_that_is_too_large_leaves_none():
     found = bounded({"rows": ["x" * (MAX_BYTES + 1)]})
     assert (found["rows"], found["shown"]) == ([], 0)
@@ -44,6 +50,12 @@ def test_an_error_says_whether_it_may_have_happened():
     assert (lost["outcomeUnknown"], lost["requestDispatched"], lost["status"]) == (True, True, None)
     unsent = error_document(ToolReply(0, {"error": "no server"}, was_sent=False))
     assert (unsent["outcomeUnknown"], unsent["requestDispatched"]) == (False, False)
+
+
+def test_errors_are_bounded():
+    long = error_document(ToolReply(400, {"error": "x" * 10_000, "rows": ["y" * MAX_BYTES]}))
+    assert (len(long["error"]), long["body"]) == (4_000, None)
+    assert error_document(ToolReply(409, {"error": "no", "rows": [1]}))["body"]["rows"] == [1]
 
 
 def test_a_body_that_is_not_json_is_shown():

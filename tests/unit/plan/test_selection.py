@@ -35,6 +35,17 @@ def test_several_queries_need_a_name():
         compile_query(FILE, W)
 
 
+def test_the_names_that_there_are_are_listed():
+    text = "\n".join(f"query q{n}() {{ delete Maker where age = {n} }}" for n in range(10))
+    with pytest.raises(QuerySelectionError) as error:
+        compile_query(Source("q", text), W)
+    listed = "q0, q1, q2, q3, q4, q5, q6, q7 and 2 more"
+    assert str(error.value) == f"query file contains multiple queries; pass --name ({listed})"
+    with pytest.raises(QuerySelectionError) as error:
+        compile_query(Source("q", "query few() { delete Maker where age = 1 }"), W, "all")
+    assert str(error.value) == "query 'all' not found; the file has few"
+
+
 def test_no_query_at_all_is_an_error():
     with pytest.raises(QuerySelectionError):
         compile_query(Source("q", "// nothing here"), W)

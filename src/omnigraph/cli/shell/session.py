@@ -411,6 +411,7 @@ def _shifted(diagnostic: Diagnostic, is_adhoc: bool) -> Diagnostic:
 
 
 _STATEMENTS: Final = frozenset({"branch", "explain", "reset", "set", "show"})
+_BEGINNINGS: Final = _STATEMENTS | {"match", "query", "insert", "upsert", "update", "delete"}
 _TAKE_TEXT: Final = (".explain", ".analyze")
 
 COMMANDS: Final[Mapping[str, Command]] = {
@@ -445,6 +446,9 @@ def run_stream(session: ShellSession, lines: Iterator[str]) -> bool:
         for line in lines:
             if not held and not line.strip():
                 continue
+            if held and _begins_another(line) and is_complete(before := "".join(held)):
+                held = []
+                is_fine = session.enter(before) and is_fine
             held.append(line)
             text = "".join(held)
             if text.lstrip().startswith(".") or (is_complete(text) and _ends_here(text)):
@@ -456,6 +460,12 @@ def run_stream(session: ShellSession, lines: Iterator[str]) -> bool:
         pass
     sys.stdout.flush()
     return is_fine
+
+
+def _begins_another(line: str) -> bool:
+    """Whether no read can go on with this line."""
+    word = line.split(maxsplit=1)[0] if line.strip() else ""
+    return (word[:1] == "." and word[1:].isalpha()) or word in _BEGINNINGS
 
 
 def _ends_here(text: str) -> bool:

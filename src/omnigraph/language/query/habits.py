@@ -193,6 +193,7 @@ _NAMES: Final = {
 }
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*\Z")
+_EXPONENT: Final = re.compile(r"[eE]\d*\Z")
 _COMPARISON: Final = re.compile(r"[<>]=?\Z|!=\Z")
 
 
@@ -205,6 +206,8 @@ def function_hint(name: str) -> str | None:
 
 def name_hint(name: str) -> str | None:
     """What to write instead of a bare word."""
+    if _EXPONENT.match(name):
+        return "numbers have no exponents; write all digits, or use a parameter"
     return _NAMES.get(name.lower())
 
 

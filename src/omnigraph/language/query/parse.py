@@ -89,6 +89,8 @@ class _QueryParser(PatternReader):
             first = self.at
             found = self._file_statement()
             if alone and found is None and not queries and not self.is_word("query"):
+                if statement is not None:
+                    self.fail("expected the end of the statement")
                 self.fail("expected a query: `match`, `query` or a change", known=_BEGINNINGS)
             if found is None:
                 queries.append(self.query())

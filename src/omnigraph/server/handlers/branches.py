@@ -10,10 +10,10 @@ import msgspec
 from omnigraph.errors import InputError, NotFoundError, OmnigraphError
 from omnigraph.graph.gate import Action
 from omnigraph.json_structs import described
+from omnigraph.language.query.file_statements import BranchAction, BranchStatement
 from omnigraph.server.admission import BRANCH_OPERATION_BYTES
 from omnigraph.server.call import MAIN, Answer, Call, branch_of
 from omnigraph.server.problems import HttpProblem, error_answer
-from omnigraph.server.statements import BranchStatement
 from omnigraph.wire import documents13 as v13
 from omnigraph.wire.contracts import CONTRACT_13, applied_07
 from omnigraph.wire.documents07 import (
@@ -196,23 +196,30 @@ def run_statement(call: Call, statement: BranchStatement) -> v13.ChangeOutput:
     name, other = branch_of(statement.name), branch_of(statement.other)
     outcome: v13.BranchCreated | v13.BranchDeleted | v13.BranchMerged
     branch, commit = name, None
-    if statement.verb == "create":
+    if statement.action is BranchAction.CREATE:
         _create(call, name, other)
         outcome = v13.BranchCreated(name=name, from_=other)
-    elif statement.verb == "delete":
+    elif statement.action is BranchAction.DELETE:
         _delete(call, name)
         outcome = v13.BranchDeleted(name=name)
     else:
         call.allow(Action.BRANCH_MERGE, name, other)
         with call.admit(BRANCH_OPERATION_BYTES):
-            merged = call.noted(call.graph.merge(name, other, engine=call.state.engine))
+            merged = call.noted(
+                call.graph.merge(
+                    name,
+                    other,
+                    idempotency_key=call.idempotency_key,
+                    engine=call.state.engine,
+                )
+            )
         made = merged.receipt.graph_commit_id
         commit = None if made is None else CONTRACT_13.commit(call.graph.commit(made))
         branch = other
         outcome = v13.BranchMerged(source=name, target=other, merge=merged.outcome.value)
     return v13.ChangeOutput(
         branch=branch,
-        query_name=f"branch {statement.verb}",
+        query_name=f"branch {statement.action.value}",
         affected_nodes=0,
         affected_edges=0,
         actor_id=call.actor,

@@ -13,9 +13,11 @@ import msgspec
 from omnigraph.api.graph_at import node_documents
 from omnigraph.api.handle import newest_state
 from omnigraph.api.schema import restricted_catalog
+from omnigraph.api.statements import branch_statement
 from omnigraph.errors import HeadMoved, StoredQueryNotFound, UnknownParameter, WrongQueryKind
 from omnigraph.graph.gate import Action
 from omnigraph.json_structs import described
+from omnigraph.language.query.file_statements import BranchAction, BranchStatement
 from omnigraph.language.query.parse import parse_queries
 from omnigraph.language.syntax import Source
 from omnigraph.plan.lint import lint_queries
@@ -25,7 +27,6 @@ from omnigraph.server.call import ARROW_STREAM, Answer, Call, branch_of, source_
 from omnigraph.server.handlers.branches import list_as_rows, run_statement
 from omnigraph.server.handlers.slow_queries import report_slow_query
 from omnigraph.server.problems import ConditionFailed, HttpProblem
-from omnigraph.server.statements import BranchStatement, branch_statement
 from omnigraph.wire.contracts import CONTRACT_13
 from omnigraph.wire.documents07 import ExplainOutput, QueriesCatalogOutput, WarningOutput
 from omnigraph.wire.documents13 import CheckedParamOutput, CheckedQueryOutput, CheckOutput
@@ -97,8 +98,10 @@ def query(call: Call) -> Answer:
     """Run a read query."""
     body: QueryRequest = call.body
     if call.is_13 and (statement := branch_statement(body.query)):
-        if statement.verb != "list":
-            raise HttpProblem(400, f"branch {statement.verb} is a mutation; use POST /mutate")
+        if statement.action is not BranchAction.LIST:
+            raise HttpProblem(
+                400, f"branch {statement.action.value} is a mutation; use POST /mutate"
+            )
         _refuse_options(statement, body.name, body.params, body.branch, body.snapshot)
         return Answer(list_as_rows(call))
     try:
@@ -295,7 +298,7 @@ def mutate(call: Call) -> Answer:
     source, name = _mutation_source(call.body)
     body = call.body
     if call.is_13 and (statement := branch_statement(source)):
-        if statement.verb == "list":
+        if statement.action is BranchAction.LIST:
             raise HttpProblem(400, "branch list is a read; use POST /query")
         _refuse_options(statement, name, body.params, body.branch, body.expected_head)
         return Answer(run_statement(call, statement))
@@ -315,7 +318,9 @@ def mutate_if(call: Call) -> Answer:
     if body.expected_head is not None:
         raise HttpProblem(400, "the condition header and expected_head are exclusive")
     if statement := branch_statement(body.query):
-        raise HttpProblem(400, f"branch {statement.verb} takes no condition; use POST /mutate")
+        raise HttpProblem(
+            400, f"branch {statement.action.value} takes no condition; use POST /mutate"
+        )
     try:
         return _mutate(
             call, body.query, body.name, body.params, body.branch, expected, body.message
@@ -327,7 +332,7 @@ def mutate_if(call: Call) -> Answer:
 def _refuse_options(statement: BranchStatement, *given: object) -> None:
     if any(option is not None for option in given):
         taken = "name, params, branch, snapshot or expected_head"
-        raise HttpProblem(400, f"branch {statement.verb} takes no {taken}")
+        raise HttpProblem(400, f"branch {statement.action.value} takes no {taken}")
 
 
 def _mutation_source(body: ChangeRequest | MutateRequest) -> tuple[str, str | None]:

@@ -41,12 +41,18 @@ def visible(image: Image, view: View) -> Image:
     tables: dict[str, dict[str, Row]] = {}
     for declared in image.catalog:
         predicate = None if declared.name in view.hidden_types else view.rows.get(declared.name)
-        shows = _test(declared, predicate, view.params)
+        shows = row_test(declared, predicate, view.params)
         tables[declared.table_key] = {
             id: row
             for id, row in image.tables[declared.table_key].items()
             if declared.name not in view.hidden_types and (predicate is None or shows(row))
         }
+    return without_dangling_edges(Image(image.catalog, tables))
+
+
+def without_dangling_edges(image: Image) -> Image:
+    """The image without the edges that lost an endpoint."""
+    tables = image.working_copy()
     for edge in image.catalog.edges.values():
         sources, targets = tables[f"node:{edge.from_type}"], tables[f"node:{edge.to_type}"]
         tables[edge.table_key] = {
@@ -57,7 +63,7 @@ def visible(image: Image, view: View) -> Image:
     return Image(image.catalog, tables)
 
 
-def _test(
+def row_test(
     declared: EntityType, predicate: Filter | str | None, params: Mapping[str, object]
 ) -> Callable[[Row], bool]:
     """Whether a row is visible."""
