@@ -143,7 +143,7 @@ def test_tokens_are_never_logged(closed):
     closed.get("/branches", headers=bearer("t-amy"))
     closed.get("/branches%0aforged%20line", headers=bearer("t-amy"))
     log = closed.log
-    assert "env-or-file" in log
+    assert "tokens: env-or-file, 3 actors; " in log
     assert "GET /branches%0aforged%20line 404" in log
     assert "GET /branches 200" in log
     for token in ("t-amy", "t-root", "t-default", "t-secret-nobody"):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from omnigraph._version import __version__
+from omnigraph.diagnostics import counted
 from omnigraph.errors import GraphNotFound, OmnigraphError, ServerConfigError
 from omnigraph.instruments import Instruments, install
 from omnigraph.server.logs import LOG_FORMATS, LogFormat, configure
@@ -187,7 +188,7 @@ def command(
         has_policy=boot.has_policy,
         unauthenticated=is_open(unauthenticated),
     )
-    log.info("tokens: env-or-file, %d actors; access: %s", len(tokens), access.value)
+    log.info("tokens: env-or-file, %s; access: %s", counted(len(tokens), "actor"), access.value)
     if access is Access.OPEN:
         log.warning("serving without authentication: every caller may do everything")
     elif access is Access.DEFAULT_DENY:
