@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
 from omnigraph.api.graph import open as open_graph
@@ -12,9 +14,11 @@ from omnigraph.errors import (
     HeadMoved,
     OperationFenced,
     StorageError,
+    TableConflict,
     TableDrift,
     TableOvertaken,
 )
+from omnigraph.storage.stage import commit_staged, stage_append, stage_restore
 from tests.behaviour.graphs import COMPANY, PERSON, Backstage
 from tests.crash.recovery.situations import (
     ADD,
@@ -36,11 +40,12 @@ from tests.crash.recovery.situations import (
     kinds,
     of_another_process,
     raw_append,
+    rows_like,
     sidecars,
     the_recovery,
     with_locks,
 )
-from tests.support.faults import Pause, armed
+from tests.support.faults import Call, Fail, InjectedFault, Pause, armed
 
 PUBLISH = "graph_publish.before_manifest_commit"
 BRANCHES = pytest.mark.parametrize("branch", ["main", "feature"])
@@ -205,6 +210,47 @@ def test_a_late_commit_below_a_foreign_one_is_ordinary_drift(graph):
     raw_append(graph, "Mallory")
     with pytest.raises(TableDrift, match="a repair has to decide"):
         graph.mutate(ADD, {"who": "Flo"})
+
+
+LATE = {
+    "append": lambda table: stage_append(table, rows_like(table, ["Eve"])),
+    "restore": lambda table: stage_restore(table, table.version),
+}
+"""What an operation that was recovered does to a table when its writer, or its recovery, goes on."""
+
+
+@pytest.mark.parametrize("late", LATE)
+@pytest.mark.parametrize("write", [(ADD, {"who": "Flo"}), (AGE, {"who": "Bob", "age": 5})])
+@pytest.mark.parametrize("dies_at", [None, BEFORE_TABLE, AFTER_TABLE])
+def test_a_late_commit_that_comes_between_the_steps_of_a_write_wedges_nothing(
+    graph, late, write, dies_at
+):
+    with Zombie(graph, BEFORE_TABLE, notices=True) as zombie:
+        zombie.start(ADD, {"who": "Eve"})
+        open_graph(graph.uri)
+        with pytest.raises(BranchLocked):
+            zombie.resume()
+    (recorded,) = graph.maintenance.recoveries()
+
+    def come_late(hit):
+        table = head(graph)
+        operation = recorded.audit.operation_id
+        commit_staged(table, LATE[late](table), operation_id=operation, writer_kind="Recovery")
+        if dies_at == BEFORE_TABLE:
+            raise InjectedFault(hit.name)
+
+    with armed(BEFORE_TABLE, Call(come_late), times=1), ExitStack() as dying:
+        if dies_at == AFTER_TABLE:
+            dying.enter_context(armed(AFTER_TABLE, Fail(), times=1))
+        with pytest.raises((InjectedFault, TableConflict, TableOvertaken)):
+            graph.mutate(*write)
+    if dies_at is None:
+        assert sidecars(graph) == []
+    of_another_process(graph)
+    graph.mutate(ADD, {"who": "Zoe"})
+    assert ids(graph) == [*EVERYBODY, "Zoe"]
+    assert ages(graph)["Bob"] != 5
+    check_recovered(graph)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from omnigraph.versioning.commits import TableId
@@ -55,6 +57,19 @@ def test_undoing_would_take_along_what_is_unexplained():
     assert decide([finding(TableProgress.PARTIAL, beyond=(None,))], {"other"}).decision is (
         Decision.QUARANTINE
     )
+
+
+def test_what_recovered_operations_did_later_does_not_count():
+    late = finding(TableProgress.FOREIGN, beyond=("late", "later"))
+    assert decide([late], (), {"late", "later"}).decision is Decision.UNTOUCHED
+    assert decide([late, WRITTEN], (), {"late", "later"}).decision is Decision.ROLL_BACK
+    assert decide([late], (), {"later"}).decision is Decision.QUARANTINE
+    assert decide([late], {"later"}, {"late"}).decision is Decision.QUARANTINE
+    on_top = replace(late, is_on_top=True)
+    assert decide([on_top], (), {"late", "later"}).decision is Decision.ROLL_BACK
+    assert decide([on_top], (), {"late"}).decision is Decision.QUARANTINE
+    below = finding(TableProgress.PARTIAL, beyond=("late",))
+    assert decide([below], (), {"late"}).decision is Decision.ROLL_BACK
 
 
 def test_a_live_writer_undoes_even_what_is_complete():

@@ -13,7 +13,7 @@ tests/unit/versioning/test_recovery_decisions.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import zip_longest
 from typing import Final
@@ -66,7 +66,9 @@ class Finding:
     head: int
     own_head: int
     beyond: tuple[str | None, ...] = ()
-    """The operation ids of the versions after `own_head`."""
+    """The operation ids of the versions after `own_head` that other operations made."""
+    is_on_top: bool = False
+    """Whether the operation made versions after those of others."""
 
     @property
     def has_moved(self) -> bool:
@@ -100,9 +102,11 @@ def _decide(
         return Finding(table, progress, published, published, published)
     own = _leading_own(records, sidecar, expected=table.before.version == published)
     own_head = published + len(own)
-    beyond = tuple(r.operation_id if r else None for r in records[len(own) :])
+    above = [record.operation_id if record else None for record in records[len(own) :]]
+    beyond = tuple(operation for operation in above if operation != sidecar.operation_id)
     progress = _progress(table, published, own)
-    return Finding(table, progress, published, head.version, own_head, beyond)
+    is_on_top = len(beyond) < len(above)
+    return Finding(table, progress, published, head.version, own_head, beyond, is_on_top)
 
 
 def _progress(table: SidecarTable, published: int, own: list[VersionRecord]) -> TableProgress:
@@ -192,13 +196,16 @@ class RecoveryDecision:
     reason: str = ""
 
 
-def decide(findings: Sequence[Finding], pending: Collection[str]) -> RecoveryDecision:
+def decide(
+    findings: Sequence[Finding], pending: Collection[str], ended: Collection[str] = ()
+) -> RecoveryDecision:
     """The one decision for all tables of a sidecar.
 
     `pending` are the operations of all sidecars that still wait. Their versions may lie on top of this
     operation's, and go with them when it is undone; so may its own, where undoing it was begun.
+    `ended` are operations that were recovered before: what they did to a table later does not count.
     """
-    grounds = tuple(findings)
+    grounds = tuple(_without_late(finding, ended) for finding in findings)
     standings = [finding.progress for finding in grounds]
     unclear = [
         f for f in grounds if f.progress in (TableProgress.FOREIGN, TableProgress.IMPOSSIBLE)
@@ -209,7 +216,19 @@ def decide(findings: Sequence[Finding], pending: Collection[str]) -> RecoveryDec
         return RecoveryDecision(Decision.UNTOUCHED, grounds)
     if all(s is TableProgress.WRITTEN for s in standings):
         return RecoveryDecision(Decision.ROLL_FORWARD, grounds)
-    return undo(grounds, pending)
+    return undo(grounds, {*pending, *ended})
+
+
+def _without_late(finding: Finding, ended: Collection[str]) -> Finding:
+    """How far the operation got, where only operations that were recovered before came first.
+
+    What these did is undone by the next write, or together with this operation.
+    """
+    is_late = finding.beyond and all(operation in ended for operation in finding.beyond)
+    if finding.progress is not TableProgress.FOREIGN or not is_late:
+        return finding
+    progress = TableProgress.PARTIAL if finding.is_on_top else TableProgress.NO_MOVEMENT
+    return replace(finding, progress=progress)
 
 
 def undo(findings: Sequence[Finding], pending: Collection[str]) -> RecoveryDecision:

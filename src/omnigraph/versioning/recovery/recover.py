@@ -48,7 +48,7 @@ from omnigraph.versioning.torn_manifests import damaged
 if TYPE_CHECKING:
     from omnigraph.storage.torn import Torn
     from omnigraph.versioning.recovery.act import Actions
-    from omnigraph.versioning.recovery.classify import RecoveryDecision
+    from omnigraph.versioning.recovery.classify import Finding, RecoveryDecision
 
 _log = logging.getLogger(__name__)
 
@@ -254,11 +254,12 @@ class Recovery:
             self.actions.forget(sidecar)
             return outcome not in PUBLISHED_OUTCOMES
         findings = classify(self._tables, state, sidecar)
-        decision = decide(findings, ())
+        ended = self._ended(findings, sidecar.physical)
+        decision = decide(findings, (), ended)
         if not findings:
             decision = RecoveryDecision(Decision.UNTOUCHED, ())
         if decision.decision is Decision.ROLL_FORWARD:
-            decision = undo(findings, ())
+            decision = undo(findings, ended)
         self._carry_out(sidecar, decision, lock)
         return decision.decision is not Decision.QUARANTINE
 
@@ -434,11 +435,26 @@ class Recovery:
         if self._is_resolved(sidecar, sidecar.physical):
             return None
         state = self._manifest.current(sidecar.physical)
-        decision = decide(classify(self._tables, state, sidecar), pending)
+        findings = classify(self._tables, state, sidecar)
+        ended = self._ended(findings, sidecar.physical)
+        decision = decide(findings, pending, ended)
         is_complete = not sidecar.is_shared and self._has_schema(sidecar)
         if decision.decision is Decision.ROLL_FORWARD and not is_complete:
-            return undo(decision.findings, pending)
+            return undo(decision.findings, {*pending, *ended})
         return decision
+
+    def _ended(self, findings: Sequence[Finding], branch: str | None) -> set[str]:
+        """The operations on top of an interrupted one whose outcome is recorded."""
+        others = {operation for finding in findings for operation in finding.beyond}
+        if not others:
+            return set()
+        table = self._manifest.open(branch)
+        return {
+            operation
+            for operation in others
+            if operation is not None
+            and self._manifest.operation_outcome(table, OperationId(operation)) is not None
+        }
 
     def _has_schema(self, sidecar: Sidecar) -> bool:
         """Whether the files of the schema an operation leads to are complete, if it leads to one."""
