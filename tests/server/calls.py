@@ -255,7 +255,7 @@ TOOL_CALLS: dict[str, dict[str, Any] | None] = {
     "commits_get": {"commitId": "<head>"},
     "commits_changes": {"commitId": "<head>"},
     "changes_poll": {"start": "beginning"},
-    "diff": {"from": "main~2", "to": "<branch>", "rows": True},
+    "diff": {"from": "main~1", "to": "<branch>", "rows": True},
     "entity_get": {"type": "Author", "id": "ada"},
     "entity_history": {"type": "Author", "id": "ada", "branch": "<branch>"},
     "mutate": MUTATION,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Protocol, TypeAlias
 
-from omnigraph.diagnostics import shortened, suggest
+from omnigraph.diagnostics import counted, shortened, suggest
 from omnigraph.errors import (
     AmbiguousRef,
     BranchNotFound,
@@ -244,8 +244,8 @@ class _Resolver:
         if not parsed.back:
             return found
         if parsed.back >= found.sequence:
-            first = f"'{parsed.base}' has {found.sequence - 1} commits before it"
-            raise RefNotFound(written, first)
+            before = counted(found.sequence - 1, "commit")
+            raise RefNotFound(written, f"'{parsed.base}' has {before} before it")
         return self._at(found.branch, found.sequence - parsed.back)
 
     def _named(self, name: str) -> ResolvedRef:

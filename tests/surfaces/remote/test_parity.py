@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ULID = re.compile(r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b")
-TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\b\d{16}\b")
 CURSOR = re.compile(r"\bc1\.\d+\.<id>|\b[A-Za-z0-9_-]{60,}\b")
 IDS = {"load_id", "next_cursor", "cursor", "next_page_token", "resume_cursor", "etag"}
 TIMES = {"created_at", "authored_at", "cached_bytes", "total_ms", "ms", "seconds"}
