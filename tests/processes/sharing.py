@@ -17,7 +17,13 @@ from typing import Any, NamedTuple
 
 from omnigraph.api.graph import Graph
 from omnigraph.api.graph import open as open_graph
-from omnigraph.errors import CommitStateUnknown, ConflictError, LoadError, MutationError
+from omnigraph.errors import (
+    CommitStateUnknown,
+    ConflictError,
+    LoadError,
+    MutationError,
+    TableOvertaken,
+)
 from tests.processes.writing import CONNECT, DELETE, PUT_COMPANY, UPDATE, short_leases
 
 SHARED = ("s0", "s1", "s2")
@@ -240,7 +246,7 @@ def insist(graph: Graph, key: str, journal: Journal | None = None) -> Entry:
             # Only an edge can meet a node that another writer deleted.
             assert task_of(key).kind == "works", key
             return Entry(key, "refused")
-        except (CommitStateUnknown, ConflictError) as error:
+        except (CommitStateUnknown, ConflictError, TableOvertaken) as error:
             print(f"{key} once more: {type(error).__name__}: {error}", flush=True)
             if journal is not None:
                 journal.add(Entry(key, type(error).__name__))

@@ -171,10 +171,11 @@ class RecoveryError(OmnigraphError):
 class TableOvertaken(RecoveryError):
     """A change was built on one version of a table but landed on top of a later one.
 
-    The table now holds both changes. The writer must not publish it; recovery decides.
+    The table then holds both changes, so the writer does not publish its own and undoes it.
     """
 
     code = "OG-R-001"
+    retry = Retry.AS_IS
 
     def __init__(self, table: str, expected: int, actual: int) -> None:
         self.table = table
