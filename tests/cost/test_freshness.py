@@ -157,3 +157,15 @@ def test_a_note_of_the_head_counts_for_its_version_only(measured: MeasuredGraph)
     foreign["state"] = {**foreign["state"], "head": "01M7PC0B82665TZJAAGF3XMD41", "tables": []}
     objects_of(measured).write_text(LEASE, json.dumps({**new, "head": json.dumps(foreign)}))
     assert notes(open_graph(measured.uri)) == ["a", "b", "c"]
+
+
+def test_a_slow_reader_does_not_make_later_writes_stale(measured: MeasuredGraph) -> None:
+    graph = measured.graph
+    add_and_wait(graph, "first")
+    manifest = graph._core.parts.manifest
+    slow = manifest.open(None)
+    add_and_wait(graph, "second")
+    manifest.read(slow)
+    add_and_wait(graph, "third")
+    assert {"first", "second", "third"} <= set(notes(graph))
+    assert graph.maintenance.recoveries() == []

@@ -340,7 +340,12 @@ class Manifest:
     def _remember(self, table: Table, state: ManifestState, watch: VersionWatch | None) -> None:
         learnt = KnownState.of(table, state, watch)
         with self._lock:
-            self._known[table.branch] = learnt
+            known = self._known.get(table.branch)
+            # A reader may be done with a version after a writer of this process has made the next one,
+            # on which later writes rely. The number tells that of main only, which is never made again.
+            is_outrun = known is not None and known.storage_version > table.version
+            if not (is_outrun and table.branch is None):
+                self._known[table.branch] = learnt
 
     def small_fragment_count(self, branch: str | None) -> int:
         """The number of small fragments a branch's manifest had when it was last read."""
