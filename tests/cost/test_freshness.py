@@ -159,11 +159,17 @@ def test_a_note_of_the_head_counts_for_its_version_only(measured: MeasuredGraph)
     assert notes(open_graph(measured.uri)) == ["a", "b", "c"]
 
 
-def test_a_slow_reader_does_not_make_later_writes_stale(measured: MeasuredGraph) -> None:
+@pytest.mark.parametrize("branch", ["main", "review"])
+def test_a_slow_reader_does_not_make_later_writes_stale(
+    measured: MeasuredGraph, branch: str
+) -> None:
     graph = measured.graph
+    if branch != "main":
+        graph = graph.branches.create(branch)
     add_and_wait(graph, "first")
     manifest = graph._core.parts.manifest
-    slow = manifest.open(None)
+    physical = graph._ref(None).physical
+    slow = manifest.open(physical)
     add_and_wait(graph, "second")
     manifest.read(slow)
     add_and_wait(graph, "third")

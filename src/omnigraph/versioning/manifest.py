@@ -342,9 +342,8 @@ class Manifest:
         with self._lock:
             known = self._known.get(table.branch)
             # A reader may be done with a version after a writer of this process has made the next one,
-            # on which later writes rely. The number tells that of main only, which is never made again.
-            is_outrun = known is not None and known.storage_version > table.version
-            if not (is_outrun and table.branch is None):
+            # on which later writes rely.
+            if known is None or not learnt.is_before(known):
                 self._known[table.branch] = learnt
 
     def small_fragment_count(self, branch: str | None) -> int:

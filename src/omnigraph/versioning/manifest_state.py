@@ -296,6 +296,11 @@ class KnownState:
     def is_of(self, table: Table) -> bool:
         return (self.storage_version, self.written_at) == (table.version, table.written_at)
 
+    def is_before(self, other: KnownState) -> bool:
+        """Whether another version came after this one. A branch that was made again was written later."""
+        is_lower = self.storage_version < other.storage_version
+        return is_lower and (self.state.branch is None or self.written_at <= other.written_at)
+
     def is_found(self, found: VersionObject) -> bool:
         """Whether a look at an object store has found the very version."""
         return isinstance(self.watch, ObjectWatch) and self.watch.matches(found)
