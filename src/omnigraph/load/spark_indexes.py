@@ -3,7 +3,7 @@
 A task builds the part of an index over some fragments, and one task per index joins the parts. The branch is
 locked only for the commit that adds finished indexes; it is made like that of a compaction, since no row
 changes. Tables that are written meanwhile are begun again. A failure does not concern the load: look-ups
-work without an index, and the next write builds it.
+work without an index, and the next load or `ensure-indices` builds it.
 Tests: tests/spark/test_indexes.py.
 """
 

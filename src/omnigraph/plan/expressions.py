@@ -254,7 +254,7 @@ class ExpressionChecker(OperatorChecker):
         return expression
 
     def _name_hint(self, reference: ast.AliasReference, aliases: Aliases) -> str | None:
-        """What a bare word that is no alias may have been meant to be."""
+        """What was probably meant by a bare word that is not an alias."""
         word = reference.name.text
         owners = (v for v in self._scope.names() if word in _properties(self._scope.find(v)))
         owner = next(iter(sorted(owners)), None)

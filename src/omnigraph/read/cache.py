@@ -174,7 +174,7 @@ class CachedColumns:
         self._numbering = numbering
         self._cache = cache
         self._stored = stored
-        # A version whose numbering was evicted is numbered anew, maybe in another order.
+        # A version whose numbering was evicted is numbered again, maybe in another order.
         self._identity = (identity_of(numbering.table), numbering.origin)
 
     def cached(self, column: str) -> DenseColumn | None:

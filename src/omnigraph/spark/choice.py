@@ -154,7 +154,7 @@ class Decision:
     on_spark: bool
     reason: str
     is_weighed: bool = False
-    """Whether the reason is what the work costs, and not what somebody has requested."""
+    """Whether the costs of both engines were compared, instead of a request being followed."""
 
 
 def weigh(
@@ -194,7 +194,7 @@ def decide(choice: EngineChoice, work: Callable[[], Work], cost: Cost, *, shared
 def decide_by_size(
     choice: EngineChoice, size: Callable[[], int], least: int, *, shared: bool
 ) -> Decision:
-    """The same for work that is for Spark from so many bytes on."""
+    """The same for work that runs on Spark from `least` bytes on."""
     given = _given(choice, shared=shared)
     if given is not None:
         return given

@@ -186,15 +186,20 @@ def test_late_commits_of_several_operations_are_taken_back_together(graph):
     check_recovered(graph)
 
 
-def commit_late(graph):
-    """A writer that lost its lock and was undone wakes up and commits its table all the same."""
+def recovered_operation(graph):
+    """The operation of a writer that lost its lock before it committed a table, and was undone."""
     with Zombie(graph, BEFORE_TABLE, notices=True) as zombie:
         zombie.start(ADD, {"who": "Eve"})
         open_graph(graph.uri)
         with pytest.raises(BranchLocked):
             zombie.resume()
     (recorded,) = graph.maintenance.recoveries()
-    commit_of(graph, recorded.audit.operation_id, "Eve")
+    return recorded.audit.operation_id
+
+
+def commit_late(graph):
+    """A writer that lost its lock and was undone wakes up and commits its table all the same."""
+    commit_of(graph, recovered_operation(graph), "Eve")
 
 
 def test_an_update_that_meets_a_late_commit_takes_it_back_and_succeeds(graph):
@@ -225,16 +230,10 @@ LATE = {
 def test_a_late_commit_that_comes_between_the_steps_of_a_write_wedges_nothing(
     graph, late, write, dies_at
 ):
-    with Zombie(graph, BEFORE_TABLE, notices=True) as zombie:
-        zombie.start(ADD, {"who": "Eve"})
-        open_graph(graph.uri)
-        with pytest.raises(BranchLocked):
-            zombie.resume()
-    (recorded,) = graph.maintenance.recoveries()
+    operation = recovered_operation(graph)
 
     def come_late(hit):
         table = head(graph)
-        operation = recorded.audit.operation_id
         commit_staged(table, LATE[late](table), operation_id=operation, writer_kind="Recovery")
         if dies_at == BEFORE_TABLE:
             raise InjectedFault(hit.name)

@@ -291,11 +291,22 @@ def late_drift(
     operations = late_operations(table, published)
     if operations is None:
         return None
+    named = {operation for _, operation in operations}
+    return operations if ended_operations(manifest, branch, named) == named else None
+
+
+def ended_operations(
+    manifest: Manifest, branch: str | None, operations: Collection[str]
+) -> set[str]:
+    """Those of some operations whose outcome a branch records."""
+    if not operations:
+        return set()
     newest = manifest.open(branch)
-    for operation_id in {operation for _, operation in operations}:
-        if manifest.operation_outcome(newest, operation_id) is None:
-            return None
-    return operations
+    return {
+        operation
+        for operation in operations
+        if manifest.operation_outcome(newest, OperationId(operation)) is not None
+    }
 
 
 def _waits(sidecars: Sidecars, entry: SnapshotEntry, branch: str | None) -> bool:

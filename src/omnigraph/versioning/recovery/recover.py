@@ -444,17 +444,11 @@ class Recovery:
         return decision
 
     def _ended(self, findings: Sequence[Finding], branch: str | None) -> set[str]:
-        """The operations on top of an interrupted one whose outcome is recorded."""
-        others = {operation for finding in findings for operation in finding.beyond}
-        if not others:
-            return set()
-        table = self._manifest.open(branch)
-        return {
-            operation
-            for operation in others
-            if operation is not None
-            and self._manifest.operation_outcome(table, OperationId(operation)) is not None
-        }
+        """The operations that moved tables besides an interrupted one and whose outcome is recorded."""
+        from omnigraph.versioning.recovery.classify import ended_operations
+
+        others = {name for finding in findings for name in finding.beyond if name is not None}
+        return ended_operations(self._manifest, branch, others)
 
     def _has_schema(self, sidecar: Sidecar) -> bool:
         """Whether the files of the schema an operation leads to are complete, if it leads to one."""
