@@ -108,12 +108,7 @@ def configured_master() -> str | None:
 
 def is_running() -> bool:
     """Whether this process has a session, its own or one of its caller. Never starts one."""
-    return _active() is not None
-
-
-def running_session() -> SparkSession | None:
-    """The session of this process, if it has one."""
-    return _active()
+    return running_session() is not None
 
 
 def cores_of(spark: SparkSession) -> int | None:
@@ -138,7 +133,7 @@ def open_session(master: str | None = None, conf: Mapping[str, str] | None = Non
     """
     wanted = master or configured_master()
     with _lock:
-        active = _active()
+        active = running_session()
         if active is not None and (wanted is None or wanted == _master_of(active)):
             return active
         if active is not None and not _own:
@@ -158,7 +153,7 @@ def expect_session(master: str | None = None) -> None:
     """Start Java early, while this process is busy, if the session will be an embedded one."""
     wanted = master or configured_master() or EMBEDDED
     with _lock:
-        begun = _own or _early or _active() or was_submitted()
+        begun = _own or _early or running_session() or was_submitted()
         if wanted.startswith("local") and not begun:
             settings = settings_for(wanted)
             # Opening the session reports what goes wrong.
@@ -182,7 +177,8 @@ def _close() -> None:
             own.gateway.close()
 
 
-def _active() -> SparkSession | None:
+def running_session() -> SparkSession | None:
+    """The session of this process, its own or one of its caller, if it has one."""
     # Only who has imported pyspark can have a session.
     if "pyspark" not in sys.modules:
         return None

@@ -24,7 +24,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
     for name in ("OMNIGRAPH_ENGINE", "OMNIGRAPH_SPARK_MASTER"):
         monkeypatch.delenv(name, raising=False)
     # A session of earlier tests in this process would be a reason to use Spark.
-    monkeypatch.setattr(session, "_active", lambda: None)
+    monkeypatch.setattr(session, "running_session", lambda: None)
 
     def write(text: str) -> Path:
         path = tmp_path / "home" / "config.yaml"
